@@ -14,6 +14,7 @@ import torch
 
 from tilewright.evaluator.judge import degenerate_answers, weights
 from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.number_formats import same_values
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 from tilewright.wire.frames import Fields
 
@@ -181,7 +182,7 @@ def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
     """Return the largest difference of elements that are finite in both."""
     if one.shape != other.shape:
         return float("inf")
-    if one.numel() == 0 or torch.equal(one, other):
+    if one.numel() == 0 or same_values(one, other):
         return 0.0
     kind = torch.complex128 if one.is_complex() else torch.float64
     gap = (one.to(kind) - other.to(kind)).abs()

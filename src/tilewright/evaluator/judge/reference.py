@@ -270,7 +270,7 @@ def modes(args: list[Any], model: torch.nn.Module | None) -> list[AbstractContex
     them, and would round where it need not.
     """
     state = [] if model is None else [*model.parameters(), *model.buffers()]
-    if any(value.dtype in FLOAT8 for value in (*_tensors(args), *state)):
+    if any(value.dtype in FLOAT8 for value in (*tensors(args), *state)):
         return [Float64Casts()]
     return [nullcontext(), Float64Casts()]
 
