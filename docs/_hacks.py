@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests" / "corpus"
 HACKS = {"hacks": "honest", "gpu_hacks": "gpu_honest"}
 """Folders of hacks, each with the folder of their honest counterparts."""
+SUFFIXES = (".py", ".cpp", ".cu")
 FAMILIES = {
     "A": "The claimed kernel is not what does the work",
     "B": "Output forged, reused, aliased or partial",
@@ -19,13 +20,25 @@ FAMILIES = {
     "E": "Harness, process, operating system",
     "G": "On a GPU",
 }
+SUITE = ROOT / "tests" / "attacks"
+SUITE_FAMILIES = {
+    "A": "Timed inputs that follow from earlier ones",
+    "B": "A difference between timed and checked calls",
+    "C": "Outputs in memory that is not the candidate's own work",
+    "D": "Code of tilewright in the runner process",
+    "E": "Tolerances that admit less work",
+    "F": "Problems with a constant output",
+    "G": "Library code that does the work",
+    "H": "Limits of memory and time",
+    "K": "The GPU: streams, half precision, stale graphs, skipped work",
+}
 Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
 
 
 def page(table: Table) -> str | None:
     """Build the catalogue from the headers of the corpus, or None while there is none."""
     found = (path for folder in HACKS for path in sorted((CORPUS / folder).glob("*")))
-    files = [path for path in found if path.suffix in {".py", ".cpp", ".cu"}]
+    files = [path for path in found if path.suffix in SUFFIXES]
     if not files:
         return None
     heads = sorted(((header(path), path) for path in files), key=lambda item: order(*item))
@@ -41,7 +54,36 @@ def page(table: Table) -> str | None:
         text += table(
             ("id", "hack", "problem", "verdict", "seen as", "honest counterpart", "source"), rows
         )
-    return text.rstrip() + "\n"
+    return (text + red_team(table)).rstrip() + "\n"
+
+
+def red_team(table: Table) -> str:
+    """Build the section on the attacks of the red-team suite."""
+    paths = [path for path in sorted((SUITE / "attacks").glob("*")) if path.suffix in SUFFIXES]
+    heads = [(header(path), path) for path in paths]
+    text = f"## Red-team suite\n\n{len(heads)} attacks were written from the source of tilewright. "
+    text += "They have families of their own.\n"
+    text += "`make attacks` evaluates them, their honest counterparts and generated attacks.\n\n"
+    for letter in sorted({head["family"] for head, _ in heads}):
+        rows = [attack_row(head, path) for head, path in heads if head["family"] == letter]
+        text += f"### Suite {letter}: {SUITE_FAMILIES.get(letter, 'Other')}\n\n"
+        text += table(("attack", "problem", "verdict", "label", "device", "counterpart"), rows)
+    return text
+
+
+def attack_row(head: dict[str, str], path: Path) -> tuple[str, ...]:
+    """Return one line of the section on the red-team suite."""
+    base = "../../tests/attacks"
+    named = head.get("counterpart", "")
+    linked = (SUITE / "honest" / named).exists()
+    return (
+        f"[{head['title'].rstrip('.')}]({base}/attacks/{path.name})",
+        head["problem"],
+        head["expect"],
+        f"`{head['label']}`" if "label" in head else "",
+        head.get("device", "cpu"),
+        f"[{named}]({base}/honest/{named})" if linked else named,
+    )
 
 
 def hack_row(head: dict[str, str], path: Path) -> tuple[str, ...]:

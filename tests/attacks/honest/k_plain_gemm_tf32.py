@@ -1,0 +1,13 @@
+"""The product in the precision of the problem.
+
+family: K
+problem: k_gemm_tf32
+expect: correct
+device: cpu, cuda
+"""
+
+import torch
+
+
+def k_gemm_tf32(x, w):
+    return torch.mm(x, w)
