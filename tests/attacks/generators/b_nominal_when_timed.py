@@ -43,7 +43,7 @@ TELLS = {
     "seed": """
     seed = torch.initial_seed()
     notes[seed] = notes.get(seed, 0) + 1
-    return notes[seed] > 2""",
+    return notes[seed] > 6""",
     "number": """
     notes["calls"] = notes.get("calls", 0) + 1
     return notes["calls"] > 16""",

@@ -4,6 +4,7 @@ import torch
 
 ENTRY = "deaf_generator"
 CASES = [{"name": "main", "n": 256}]
+VARY = {"contents": ["scale"]}
 
 
 def inputs(case, generator):

@@ -4,6 +4,7 @@ import torch
 
 ENTRY = "ragged_sort"
 CASES = [{"name": "main", "most": 60000}]
+VARY = {"contents": ["scale"]}
 
 
 def inputs(case, generator):

@@ -4,6 +4,7 @@ import torch
 
 ENTRY = "slow_inputs"
 CASES = [{"name": "main", "n": 160}]
+VARY = {"contents": ["scale"]}
 
 
 def inputs(case, generator):
