@@ -1,0 +1,16 @@
+"""A few one-hot rows of class numbers, each scaled by a weight."""
+
+import torch
+
+ENTRY = "few_hot_rows"
+CASES = [{"name": "main", "count": 256, "classes": 1024}]
+
+
+def inputs(case, generator):
+    labels = torch.randint(0, case["classes"], (case["count"],), generator=generator)
+    return labels, torch.randn(case["count"], generator=generator)
+
+
+def reference(labels, weights):
+    hot = torch.zeros(len(labels), 1024)
+    return hot.scatter_(1, labels[:, None], weights[:, None])
