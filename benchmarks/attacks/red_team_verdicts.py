@@ -86,7 +86,7 @@ def evaluate_file(local: LocalExecutor, file: SuiteFile, device: str, key: str) 
     noise does not come twice.
     """
     first = _evaluate(local, file, device, key, ())
-    again = first.gains or (first.kind == "honest" and (first.refused or bool(first.missed)))
+    again = first.gains or (first.kind == "honest" and bool(first.missed))
     if not again or first.failed:
         return first
     second = _evaluate(local, file, device, key, THOROUGH)

