@@ -90,8 +90,8 @@ class Limits(Record):
     """Most seconds until the candidate is imported and constructed."""
     call_timeout_s: float = Field(default=20.0, gt=0)
     """Most seconds of one call."""
-    exit_s: float = Field(default=2.5, gt=0)
-    """Most seconds until the process has ended after the last call; more than 2.5 count as 2.5."""
+    exit_s: float = Field(default=2.0, gt=0)
+    """Most seconds until the process has ended after the last call; more than 2 count as 2."""
     total_timeout_s: float = Field(default=300.0, gt=0)
     """Most seconds of the whole evaluation."""
     stdout_bytes: int = Field(default=65536, gt=0)
