@@ -20,8 +20,9 @@ from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records.codes import FailureReason, LabelName, Stage
 
 MAX_EXIT_S = 2.0
-"""Most seconds that a process gets to end by itself. With the kill that follows, and a count of
-the memory of many processes before it, a process that hangs holds a worker for at most three seconds, whatever the settings say."""
+"""Most seconds that a process gets to end by itself. A count of the memory of many processes and
+the kill follow. So a process that hangs holds a worker for at most three seconds, whatever the
+settings say."""
 
 
 def acquire_device(session: EvaluationSession) -> None:

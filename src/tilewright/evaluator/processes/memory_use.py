@@ -83,11 +83,9 @@ class MemoryMeter:
         one look is not enough. A call soon after a look returns what that look found.
         """
         if self._excess is None and time.monotonic() >= self._look_at:
-            began = time.monotonic()
             self._excess = self._look(allowed + LIBRARY_BYTES)
-            # Of a tree of many processes a count takes long: then it takes half of the time.
-            lasted = time.monotonic() - began
-            self._look_at = began + lasted + max(LOOK_S, lasted)
+            # Counted from the end: a count of many processes takes long.
+            self._look_at = time.monotonic() + LOOK_S
         return self._excess
 
     def _look(self, limit: int) -> int | None:
