@@ -135,6 +135,76 @@ def work(x):
         y.copy_(torch.softmax(x, -1))
     return y
 """
+JOINED = """import torch
+
+side = None
+
+
+def work(x):
+    global side
+    if side is None:
+        side = torch.cuda.Stream()
+    y, half = torch.empty_like(x), x.shape[0] // 2
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.softmax(x[:half], -1, out=y[:half])
+    torch.softmax(x[half:], -1, out=y[half:])
+    torch.cuda.current_stream().wait_stream(side)
+    return y
+"""
+UNJOINED = """import torch
+
+from tilewright.wire.cuda_driver import Driver
+
+Driver.await_context = lambda *_: None
+side = None
+
+
+def work(x):
+    global side
+    if side is None:
+        side = torch.cuda.Stream()
+    y = torch.softmax(x, -1)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(900_000)
+    return y
+"""
+LATE = UNJOINED.replace("Driver.await_context = lambda *_: None\n", "")
+KEPT = """
+
+kept = {}
+
+
+def work(x):
+    y = torch.empty_like(x)
+    rows, cols = x.shape
+    if cols not in kept:
+        kept[cols] = softmax[(rows,)](x, y, cols, BLOCK=triton.next_power_of_2(cols))
+    else:
+        block = triton.next_power_of_2(cols)
+        kept[cols][(rows, 1, 1)](x, y, cols, block)
+    return y
+"""
+REPLAYED = """
+
+graphs = {}
+
+
+def work(x):
+    if x.shape not in graphs:
+        held = x.clone()
+        launch(held)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = launch(held)
+        graphs[x.shape] = graph, held, y
+    graph, held, y = graphs[x.shape]
+    held.copy_(x)
+    graph.replay()
+    return y.clone()
+"""
 CANDIDATES = {
     "same": ("torch", TORCH + "    return torch.softmax(x, -1)\n"),
     "triton": ("triton", KERNEL + "\n\ndef work(x):\n    return launch(x)\n"),
@@ -152,6 +222,11 @@ CANDIDATES = {
     "half": ("torch", TORCH + "    return torch.softmax(x.half(), -1).float()\n"),
     "stale": ("torch", STALE),
     "side stream": ("torch", SIDE),
+    "joined streams": ("torch", JOINED),
+    "works on after its end": ("torch", UNJOINED),
+    "late side stream": ("torch", LATE),
+    "kept kernel": ("triton", KERNEL + KEPT),
+    "replayed kernel": ("triton", KERNEL + REPLAYED),
     "half its own": (
         "triton",
         KERNEL + "\n\ndef work(x):\n    torch.cuda._sleep(40_000)\n    return launch(x)\n",
@@ -184,6 +259,7 @@ EXPECTED = {
     "stale": "incorrect",
     "side stream": "incorrect",
     "unused kernel": "rejected",
+    "works on after its end": "rejected",
     "illegal": "failed",
     "raises": "failed",
     "hangs": "failed",

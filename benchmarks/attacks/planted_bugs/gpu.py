@@ -61,4 +61,39 @@ LAUNCHES = (
     ),
 )
 
-BUGS = LAUNCHES
+ENDS = (
+    *planted(
+        "evaluator/timing/call_ends.py",
+        UNIT + "evaluator/timing/test_call_ends.py",
+        (
+            "the latency of calls is not compared with their end",
+            "if not waited or not queued",
+            "if True or not waited or not queued",
+            "test_a_caller_that_waits_longer_shows_work_after_the_end",
+        ),
+        (
+            "calls back to back are not compared with single ones",
+            "if seconds is None or times",
+            "if True or seconds is None or times",
+            "test_calls_back_to_back_that_take_longer_show_work_after_the_end",
+        ),
+        (
+            "the band of call ends ignores the baseline",
+            "ours - max([0.0, *theirs])",
+            "ours",
+            "test_readings_that_agree_show_no_work_after_the_end",
+        ),
+    ),
+    *planted(
+        "checks/call_ends.py",
+        UNIT + "checks/test_findings.py",
+        (
+            "work after the end of a call rejects nobody",
+            "if seconds <= 0:",
+            "if seconds >= 0:",
+            "test_work_after_the_end_of_a_call_is_rejected",
+        ),
+    ),
+)
+
+BUGS = (*LAUNCHES, *ENDS)

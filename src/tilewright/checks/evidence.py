@@ -35,6 +35,8 @@ class Evidence:
     """Median time of a timed call of the candidate, in the case where it is largest."""
     untimed_cpu_s: float = 0.0
     """Median CPU seconds outside timed calls, beyond those of the baseline's runner."""
+    unfinished_work_s: float = 0.0
+    """Seconds of work on a device behind the end of a timed call, beyond what is explained."""
     disturbed: float = 0.0
     """Median share of a baseline's call that the candidate took: of a core, or of a GPU's time."""
     lacking_weights: tuple[str, ...] = ()

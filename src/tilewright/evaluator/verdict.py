@@ -11,6 +11,7 @@ from tilewright.checks.evidence import Check, Evidence
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.recorded_environment import environment
 from tilewright.evaluator.timing.calibration import Calibration
+from tilewright.evaluator.timing.call_ends import unfinished_work_s
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short, untimed_cpu_excess_s
 from tilewright.evaluator.timing.speedup import (
     between_process_sigma,
@@ -154,6 +155,7 @@ def _evidence(context: EvaluationContext, observations: Observations) -> Evidenc
         timed_wrong=tuple(message for case in times for message in case.wrong),
         call_s=max(calls, default=0.0),
         untimed_cpu_s=max((untimed_cpu_excess_s(case) for case in times), default=0.0),
+        unfinished_work_s=max((unfinished_work_s(case) for case in times), default=0.0),
         disturbed=_median(times[-1].disturbed) if times else 0.0,
         lacking_weights=tuple(observations.lacking_weights),
         passes_with_initial_weights=observations.passes_with_initial_weights,

@@ -37,6 +37,7 @@ class FindingCode(StrEnum):
     PATCHED_LIBRARY = "patched_library"
     PROC_ACCESS = "proc_access"
     TOKEN_PASTING = "token_pasting"
+    UNFINISHED_WORK = "unfinished_work"
     UNTIMED_WORK = "untimed_work"
     UNUSED_KERNEL = "unused_kernel"
     WEIGHTS_CONSTANT_FOLDED = "weights_constant_folded"

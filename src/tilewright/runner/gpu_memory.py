@@ -173,6 +173,8 @@ class GpuCallMemory(CallMemory[Block]):
         for _ in range(fields.get("times", 1) - 1):
             self._called(function, call, nullcontext())
         _, leaves, structure = self._called(function, call, nullcontext())
+        # The call ends with its work on every stream.
+        self.driver.await_context(stream.cuda_stream)
         end.record(stream)
         self.driver.write_semaphore(
             stream.cuda_stream, self.work.address + cuda_driver.DONE_SEMAPHORE, sequence

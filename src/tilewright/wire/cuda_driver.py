@@ -20,6 +20,8 @@ SEMAPHORES_BYTES = 4096
 """Bytes at the head of a work block that hold semaphores alone: one page."""
 BLOCK_GRAIN_BYTES = 2 << 20
 """Blocks are whole multiples of these bytes: CUDA maps a smaller one together with others."""
+_NO_TIMING = 2
+"""Flag of an event: it only orders streams, and has no time."""
 _DEFAULT_FLAGS = 0
 """To write: with a memory barrier before. To wait: until the value is at least the given one."""
 
@@ -41,6 +43,9 @@ class Driver:
         torch.cuda.current_stream()
         torch.zeros(1, device="cuda")
         self._library = ctypes.CDLL("libcuda.so.1")
+        self._everything = ctypes.c_void_p()
+        """An event behind all work of this process's context."""
+        self.call("cuEventCreate", ctypes.byref(self._everything), ctypes.c_uint(_NO_TIMING))
 
     def call(self, name: str, *values: Any) -> None:  # noqa: ANN401 - ctypes values
         code = getattr(self._library, name)(*values)
@@ -71,6 +76,19 @@ class Driver:
         value = _Handle.from_buffer_copy(bytes.fromhex(handle))
         self.call("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), value, ctypes.c_uint(1))
         return Block(pointer.value, size)
+
+    def await_context(self, stream: int) -> None:
+        """Queue a wait in `stream` for all work that this context has queued on any stream.
+
+        Before CUDA 12.5 there is no such event; then the host waits for the device.
+        """
+        if not hasattr(self._library, "cuCtxRecordEvent"):
+            self.call("cuCtxSynchronize")
+            return
+        context = ctypes.c_void_p()
+        self.call("cuCtxGetCurrent", ctypes.byref(context))
+        self.call("cuCtxRecordEvent", context, self._everything)
+        self.call("cuStreamWaitEvent", ctypes.c_void_p(stream), self._everything, ctypes.c_uint(0))
 
     def write_semaphore(self, stream: int, address: int, value: int) -> None:
         """Queue the write of a semaphore behind all work of a stream."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tilewright.checks.call_ends import CHECK as CALL_ENDS
 from tilewright.checks.evidence import Check, Evidence
 from tilewright.checks.inputs import CHECK as INPUTS
 from tilewright.checks.library_use import CHECK as LIBRARY_USE
@@ -102,6 +103,13 @@ def test_an_output_that_is_right_with_suppressed_launches_is_rejected():
     assert codes(UNUSED_KERNELS, evidence(right_when_suppressed=True)) == ["unused_kernel"]
     assert codes(UNUSED_KERNELS, evidence("torch", right_when_suppressed=True)) == []
     assert codes(UNUSED_KERNELS, evidence(right_when_suppressed=None)) == []
+
+
+def test_work_after_the_end_of_a_call_is_rejected():
+    (finding,) = CALL_ENDS.inspect(evidence(unfinished_work_s=1e-4, call_s=1e-6)).findings
+
+    assert (finding.code, finding.weight) == ("unfinished_work", "decisive")
+    assert finding.evidence == {"unfinished_work_s": 1e-4, "call_s": 1e-6}
 
 
 def test_overwritten_inputs_are_named():

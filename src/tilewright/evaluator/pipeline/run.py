@@ -39,7 +39,11 @@ from tilewright.records.codes import FailureReason, FindingCode
 
 MAX_ATTEMPTS = 2
 """Evaluations until a failure of tilewright itself is raised: a lost process rarely recurs."""
-TIME_BASED_CODES = {FindingCode.UNTIMED_WORK, FindingCode.BASELINE_INTERFERENCE}
+TIME_BASED_CODES = {
+    FindingCode.UNTIMED_WORK,
+    FindingCode.UNFINISHED_WORK,
+    FindingCode.BASELINE_INTERFERENCE,
+}
 """Finding codes that rest on times alone, which a busy machine changes."""
 
 StageFunction = Callable[[EvaluationSession], None]

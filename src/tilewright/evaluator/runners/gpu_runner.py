@@ -131,6 +131,8 @@ class GatedCall:
     result: Result
     early: bool
     """Whether the gate opened before the call was queued whole."""
+    queued_s: float
+    """Seconds from the request until the runner reported that the call was queued."""
     answer: TimedAnswer
 
     @property
@@ -165,8 +167,10 @@ def gated_call(
             closing.get()
             judge.request(OpenGate())
         # The runner queues the call while the judge queues what comes before it.
+        armed_at = time.perf_counter()
         runner.arm(fields, sequence)
         early = not runner.is_queued(runner.queue_timeout_s if queued else limit)
+        queued_s = time.perf_counter() - armed_at
         if queued:
             closing.get()
         if early:
@@ -190,7 +194,7 @@ def gated_call(
         judge.drain()
         judge.request(AbandonCall(runner.name))
         raise
-    return GatedCall(answer.seconds, result, early, answer)
+    return GatedCall(answer.seconds, result, early, queued_s, answer)
 
 
 def measure_clock_excess(judge: JudgeClient, runner: GpuRunner) -> float:

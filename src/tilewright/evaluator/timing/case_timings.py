@@ -34,6 +34,8 @@ class GpuReadings:
     """Calls by the implementations' own events, which a candidate can forge."""
     call_latency_s: dict[str, list[float]] = field(default_factory=dict)
     """Calls as a Python caller waits for them."""
+    queued_s: dict[str, list[float]] = field(default_factory=dict)
+    """From the request of a call until it was queued, for calls that were queued whole."""
     back_to_back_s: dict[str, float] = field(default_factory=dict)
     """One of many calls that are queued together, with warm caches."""
     peak_bytes: dict[str, int] = field(default_factory=dict)

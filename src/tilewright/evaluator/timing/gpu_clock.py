@@ -53,7 +53,8 @@ def measure_call_latency(
         if bootstrap.median(times.total_s[name]) <= MAX_BATCHED_S:
             batch = gated_call(pool.judge, runner, {**fields, "times": BATCH_CALLS})
             seconds = max(batch.seconds - runner.clock_excess_s, MIN_TIME_S)
-            times.gpu.back_to_back_s[name] = seconds / BATCH_CALLS
+            if not batch.early:
+                times.gpu.back_to_back_s[name] = seconds / BATCH_CALLS
             pool.call_s += seconds
 
 
@@ -104,6 +105,8 @@ class CudaEventClock:
             other.refresh()
             times.disturbed.append((other.cpu_s() - used) / max(made.seconds, MIN_TIME_S))
         times.gpu.self_reported_s.setdefault(call.name, []).append(made.reported_s)
+        if not made.early:
+            times.gpu.queued_s.setdefault(call.name, []).append(made.queued_s)
         if own:
             times.record_answer(made.answer, own=True, compared=checked)
             times.gpu.early += made.early

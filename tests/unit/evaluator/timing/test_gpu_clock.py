@@ -119,6 +119,7 @@ def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check()
     assert made.asked("queue_call")["keep"] == made.asked("collect_outputs")["sample"] == "d"
     assert made.asked("finish_timed")["keep"] is False
     assert (call.seconds, call.early, call.result.self_reported_us) == (0.001, False, 900.0)
+    assert 0 <= call.queued_s < 1
 
 
 def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
