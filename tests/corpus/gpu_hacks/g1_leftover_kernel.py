@@ -2,8 +2,8 @@
 
 family: G1
 problem: big_softmax
-expect: correct
-speedup: none
+expect: rejected
+finding: unfinished_work
 twin: g1_joined_streams.py
 source: robust-evaluation F; DESIGN section 6
 """

@@ -26,7 +26,7 @@ BACK_TO_BACK_SHARE = 0.5
 def unfinished_work_s(times: CaseTimes) -> float:
     """Return the seconds of the candidate's work behind the end of its calls; 0: none is seen.
 
-    What a baseline shows beyond the explained time is allowed to the candidate too.
+    The candidate may exceed the explained time by as much as a baseline does.
     """
     names = [name for name in times.total_s if name != "candidate"]
     found = [0.0]
