@@ -63,8 +63,8 @@ LAUNCHES = (
 
 ENDS = (
     *planted(
-        "evaluator/timing/call_ends.py",
-        UNIT + "evaluator/timing/test_call_ends.py",
+        "evaluator/timing/unfinished_work.py",
+        UNIT + "evaluator/timing/test_unfinished_work.py",
         (
             "the latency of calls is not compared with their end",
             "if not waited or not queued",

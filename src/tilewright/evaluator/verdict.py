@@ -11,13 +11,13 @@ from tilewright.checks.evidence import Check, Evidence
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.recorded_environment import environment
 from tilewright.evaluator.timing.calibration import Calibration
-from tilewright.evaluator.timing.call_ends import unfinished_work_s
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short, untimed_cpu_excess_s
 from tilewright.evaluator.timing.speedup import (
     between_process_sigma,
     compare_official,
     compare_strict,
 )
+from tilewright.evaluator.timing.unfinished_work import unfinished_work_s
 from tilewright.languages.static_features import static_features
 from tilewright.records import (
     CaseResult,

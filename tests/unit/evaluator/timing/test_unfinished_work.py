@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.evaluator.timing.call_ends import unfinished_work_s
 from tilewright.evaluator.timing.case_timings import CaseTimes, GpuReadings
+from tilewright.evaluator.timing.unfinished_work import unfinished_work_s
 
 
 def readings(
