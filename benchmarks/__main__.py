@@ -17,6 +17,7 @@ BARS = {
     "planted_bugs": "attacks.planted_bugs.bar",
     "faults": "faults.evaluations",
     "aa": "accuracy.aa",
+    "tolerance": "accuracy.tolerance_power",
     "cost": "accuracy.judging_cost",
     "message_cost": "accuracy.message_cost",
     "fuzz": "attacks.fuzz",

@@ -7,17 +7,14 @@ from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, RUNNER, UNIT, p
 COMPARISON = planted(
     "evaluator/judge/comparison.py",
     UNIT + "evaluator/judge/test_comparison.py",
-    ("every value counts as correct", "if worst <= 1.0:", "if worst <= float('inf'):"),
-    ("many elements may exceed the tolerance", "wrong <= FEW * count", "wrong <= count"),
     (
-        "outliers have no limit",
-        "each.outlier_ratio <= 1.0 for each",
-        "each.outlier_ratio >= 0.0 for each",
+        "every value counts as correct",
+        "if worst > 1.0 and not tail",
+        "if worst > float('inf') and not tail",
     ),
     ("NaN is allowed", "finite = torch.isfinite(got)", "finite = ~torch.isinf(got)"),
     ("the sign of infinity is ignored", "(want == got)", "(want.abs() == got.abs())"),
-    ("absolute tolerance", "size = finite.abs()", "size = torch.ones_like(finite)"),
-    ("integers may be off by one", "wrong = value != output", "wrong = value + 1 < output"),
+    ("outputs are compared without the whole error", "if ratio <= 1.0:", "if ratio <= 1e9:"),
     ("a median for the 99.9th percentile", "PERCENTILE = 0.999", "PERCENTILE = 0.5"),
     ("the largest error for the percentile", "PERCENTILE = 0.999", "PERCENTILE = 1.0"),
     ("shape is not checked", 'if item["shape"] != shape:', "if shape is None:"),
@@ -183,8 +180,8 @@ JUDGE = (
         ),
         (
             "only nominal inputs are tested",
-            "enumerate(_variations(session, case, sizes[case.name])):",
-            "enumerate(()):",
+            "for variation in _variations(session, number, size):",
+            "for variation in ():",
             "test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect",
         ),
         (

@@ -231,7 +231,10 @@ def outputs_text(cases: Sequence[CaseResult]) -> str:
             f", at most {worst.error_over_tolerance:.2g} of the tolerance "
             f"({worst.case}, {worst.input_variation}; {worst.oracle})"
         )
-    return shown + (f"; {counts['skipped']} skipped" if counts["skipped"] else "")
+    varied = [item.result for item in cases if item.input_variation != "nominal"]
+    if varied:
+        shown += f"; {len(varied) - varied.count('skipped')} of {len(varied)} variations"
+    return shown
 
 
 def timed_text(report: EvalReport) -> str:

@@ -32,6 +32,8 @@ HEADER = PACKAGE / "runner" / "loaders" / "tilewright.h"
 JUDGE_FILES = (
     *("wire/names.py", "evaluator/seeds.py", "evaluator/judge/number_formats.py"),
     *("evaluator/judge/float64_casts.py", "evaluator/judge/variations.py"),
+    *("evaluator/judge/error_statistics.py", "evaluator/judge/integer_comparison.py"),
+    "evaluator/judge/element_errors.py",
     *("evaluator/judge/comparison.py", "evaluator/judge/official_comparison.py"),
     "evaluator/judge/weights.py",
 )

@@ -27,12 +27,20 @@ ISOLATION_LAYERS: tuple[str, ...] = tuple(layer.value for layer in IsolationLaye
 INPUT_VARIATIONS = (
     "nominal",
     "scale",
+    "scale_down",
+    "above_half_range",
+    "below_half_range",
     "sign",
     "offset",
     "heavy_tail",
     "small_integers",
     "edge_values",
+    "uneven_parts",
 )
-"""Every way in which the judge varies an input sample; `nominal` is the problem's own sample."""
+"""Every way in which the judge varies an input sample; `nominal` is the problem's own sample.
+
+A variation with a number, as `scale/4`, is a weaker one: the reference was not finite under the
+stronger one.
+"""
 COMPILED_BY_TRITON = "compiled by triton"
 """Name of the build artifact that holds Triton's cache, as the compile process left it."""

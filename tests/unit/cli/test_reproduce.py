@@ -206,7 +206,7 @@ def test_a_candidate_that_failed_without_an_answer_gets_the_remaining_calls():
     assert plan.failing is None
     made = [(call.case, call.variation) for call in plan.calls]
     assert made[:3] == [("tiny", "nominal"), ("medium", "nominal"), ("large", "nominal")]
-    assert len(made) == len(set(made)) == 3 + 4 + 3 * 6
+    assert len(made) == len(set(made)) == 3 + 4 + 3 * 10
     assert plan_of(reports.failed()).calls == []
 
 

@@ -43,6 +43,9 @@ RENEWED_S = 0.5
 """Seconds; inputs that take longer to sample are not sampled anew between timed calls."""
 ROUNDINGS = 2
 """How often the inputs are rounded anew, to see how the outputs move."""
+INTEGER_ROUNDINGS = (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)
+"""Sizes of the roundings where outputs are integers, which move at once or not at all. Those of a
+candidate are as likely as those of the reference."""
 
 Tensors = list[torch.Tensor]
 
@@ -63,6 +66,8 @@ class InputSample:
     oracle: str = ""
     random: bool = False
     skipped: str = ""
+    variation: str = "nominal"
+    """Its variation, with the divisor of a weaker one."""
     overwrites: set[int] = field(default_factory=set)
     """Arguments that the reference itself overwrites on these inputs."""
     movable: list[Tree] = field(default_factory=list)
@@ -74,6 +79,10 @@ class InputSample:
         """Return the inputs as views of the private master."""
         return list(build(self.tree, self.image, 0))
 
+    def tensors(self) -> Tensors:
+        """Return the inputs that are tensors, and not inside of another value."""
+        return [value for value in self.arguments() if isinstance(value, torch.Tensor)]
+
     def grad_outputs(self) -> Tensors:
         """Return the gradients of the outputs, as views of the private master."""
         return list(build(self.grad_tree, self.image, 0))
@@ -81,7 +90,13 @@ class InputSample:
     def forget_values(self) -> None:
         """Keep only the form of the expected outputs, since timed calls see other values."""
         self.expected = [
-            Expected(torch.empty_like(item.value, device="meta"), None, item.reference_error)
+            replace(
+                item,
+                value=torch.empty_like(item.value, device="meta"),
+                oracle=None,
+                rounding_sensitivity=None,
+                accepted=(),
+            )
             for item in self.expected
         ]
 
@@ -124,6 +139,7 @@ def make_sample(
     changed = any(new is not old for new, old in zip(varied, args, strict=True))
     grad_outputs = _grad_outputs(reference, varied, forward_seed, generator)
     sample = _lay_out(reference, varied, grad_outputs, forward_seed)
+    sample.variation = variation
     if variation == "nominal" and not grad_outputs and took_s < RENEWED_S:
         sample.renewed = partial(reference.arguments, params)
     if variation != "nominal" and not changed:
@@ -226,18 +242,26 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
     It is at least half the reference's worst error on these inputs, as rare elements may be hard
     for every implementation. Returns whether it could be determined and was not known before.
     """
-    floating = any(item.oracle is not None for item in sample.expected)
     known = any(item.rounding_sensitivity is not None for item in sample.expected)
-    if known or sample.oracle != "float64" or not floating:
+    integers = any(not is_inexact(item.value) for item in sample.expected)
+    if known or sample.oracle != "float64" or any(len(e.accepted) > 1 for e in sample.expected):
         return False
     moves: Tensors = []
-    for seed in range(ROUNDINGS):
+    for seed, size in enumerate(INTEGER_ROUNDINGS if integers else (1.0,) * ROUNDINGS):
         generator = torch.Generator(reference.device).manual_seed(seed)
-        args = [_rounded(value, generator) for value in sample.arguments()]
-        grad_outputs = [_rounded(value, generator) for value in sample.grad_outputs()]
+        args = [_rounded(value, generator, size) for value in sample.arguments()]
+        grad_outputs = [_rounded(value, generator, size) for value in sample.grad_outputs()]
         moved = refs.run_double(reference, args, grad_outputs, sample.forward_seed)
         if moved is None or [m.shape for m in moved] != [e.value.shape for e in sample.expected]:
             return False
+        sample.expected = [
+            item
+            if is_inexact(item.value)
+            else replace(item, accepted=(*item.accepted, other.to(item.value.dtype)))
+            for item, other in zip(sample.expected, moved, strict=True)
+        ]
+        if seed >= ROUNDINGS:
+            continue
         steps = [
             torch.zeros(()) if item.oracle is None else parts(other - item.oracle).abs_()
             for item, other in zip(sample.expected, moved, strict=True)
@@ -256,25 +280,25 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
 def resample_expected(reference: Reference, sample: InputSample) -> InputSample | None:
     """Return the sample with outputs expected of its present values and a wider tolerance.
 
-    Integers must be exact only where the reference is certain. `None`: there is no oracle.
+    Integers may be what rounded inputs make of them. `None`: there is no oracle.
     """
     if sample.oracle != "float64" or sample.random:
         return None
     fresh = replace(sample, expected=[])
     _expect(reference, fresh, double=True)
     widened = widen_tolerance(reference, fresh)
-    return fresh if widened or any(e.exact_mask is not None for e in fresh.expected) else None
+    return fresh if widened or any(e.accepted for e in fresh.expected) else None
 
 
-def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
-    """Return an inexact tensor in float64, each element one float32 rounding up or down.
+def _rounded(value: Any, generator: torch.Generator, size: float = 1.0) -> Any:  # noqa: ANN401
+    """Return an inexact tensor in float64, each element rounded up or down by its eps.
 
     Elements of float8 are exact data, which no implementation rounds.
     """
     if not isinstance(value, torch.Tensor) or not is_inexact(value) or value.dtype in FLOAT8:
         return value
     signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
-    return widened(value) * (1 + torch.finfo(torch.float32).eps * signs.double())
+    return widened(value) * (1 + size * torch.finfo(value.dtype).eps * signs.double())
 
 
 def _differ(values: Tensors, others: Tensors) -> bool:

@@ -12,7 +12,44 @@ from tilewright.wire.names import INPUT_VARIATIONS
 
 SCALE = 64.0
 """A power of two: scaling by it rounds nothing, so structure survives exactly."""
+SCALE_DOWN = 1 / 64
+ABOVE_HALF_RANGE = 2.0**17
+"""Twice the largest value of float16, and a value of float32 whose fourth power is finite."""
+BELOW_HALF_RANGE = 2.0**-20
+"""A sixteenth of the smallest normal value of float16, which keeps four bits or fewer of it."""
 OFFSET = 4.0
+PARTS = 12
+"""Number of parts of a dimension that differ in mean and scale. An eighth of a dimension holds
+more than one of them, and their edges are at secret places."""
+PERIOD = 8
+"""Number of residue classes of indices that differ in scale: every second element of a dimension
+is no sample of the others."""
+CONTRAST = 2.0
+"""Binary logarithm of the largest factor of a part of the last dimension; half of it of others."""
+SHIFT = 2.0
+"""Largest mean of a part, in units of the tensor's standard deviation."""
+FACTORS = {
+    "scale": SCALE,
+    "scale_down": SCALE_DOWN,
+    "above_half_range": ABOVE_HALF_RANGE,
+    "below_half_range": BELOW_HALF_RANGE,
+    "sign": -1.0,
+}
+WEAKER = {
+    "scale": ("scale", "scale/4", "scale/16"),
+    "above_half_range": ("above_half_range", "above_half_range/32", "above_half_range/1024"),
+    "offset": ("offset", "offset/8"),
+    "heavy_tail": ("heavy_tail", "heavy_tail/10"),
+    "edge_values": ("edge_values", "edge_values/1000"),
+    "uneven_parts": ("uneven_parts", "uneven_parts/2"),
+}
+"""For a variation, what is tried in turn until the reference can judge. The number divides the
+factor. Uneven parts are moved into the range of the tensor's own values instead."""
+FEW_VALUES = 64
+"""Number of different values from which on a tensor of a short type has more than a few."""
+SINGLE_BYTES = 4
+WIDE_RANGE = (torch.float32, torch.float64, torch.bfloat16)
+"""Types that hold larger values than float16."""
 LOOKED_AT = 64
 """Number of rows that are checked for being sorted."""
 LONG_ROW = 16
@@ -30,13 +67,13 @@ def is_structured(value: torch.Tensor) -> bool:
     if not value.is_floating_point() or value.numel() == 0:
         return True
     flat = value.reshape(-1)[: 1 << 20]
+    if value.element_size() < SINGLE_BYTES:
+        flat = flat.float()
     zeros = flat.numel() - int(flat.count_nonzero())
     finite = bool(torch.isfinite(flat.double().sum())) or bool(torch.isfinite(flat).all())
     if not finite or zeros > 0.01 * flat.numel():
         return True
-    sample = flat[: 1 << 12].double()
-    few = min(sample.numel() // 4, FLOAT8_CODES) if codes else sample.numel() // 4
-    if sample.numel() > 8 and torch.unique(sample).numel() < few:
+    if _has_few_values(flat[: 1 << 12], value.dtype, codes=codes):
         return True
     if value.dim() > 1 and value.shape[-2] == value.shape[-1] > 1:
         first = value[(0,) * (value.dim() - 2)]
@@ -52,11 +89,32 @@ def is_structured(value: torch.Tensor) -> bool:
     return False
 
 
+def _has_few_values(sample: torch.Tensor, kind: torch.dtype, *, codes: bool) -> bool:
+    """Tell whether values repeat more often than a sample of this type does."""
+    known = torch.unique(sample.double())
+    if codes:
+        return sample.numel() > PERIOD and known.numel() < min(sample.numel() // 4, FLOAT8_CODES)
+    if sample.numel() <= PERIOD or known.numel() >= sample.numel() // 4:
+        return False
+    whole = bool((known == known.round()).all())
+    if whole or kind in (torch.float32, torch.float64):
+        return True
+    # Of all that the type can hold between two values, a sample of many elements holds most.
+    size = float(known.abs().max())
+    steps = float(known[-1] - known[0]) / (torch.finfo(kind).eps * size / 2)
+    return bool(known.numel() < min(FEW_VALUES, steps / 4))
+
+
 def vary(value: torch.Tensor, variation: str, generator: torch.Generator) -> torch.Tensor:
     """Return `value` varied, in its layout; integer and structured tensors are not varied."""
     if variation == "nominal" or is_structured(value):
         return value
-    changed = from_parts(_changed(parts(value), variation, generator), value)
+    name, _, divisor = variation.partition("/")
+    if name.endswith("_half_range") and parts(value).dtype not in WIDE_RANGE:
+        # It has the range of float16, or a smaller one.
+        return value
+    made = _changed(parts(value), name, float(divisor or 1), generator)
+    changed = from_parts(made.to(parts(value).dtype), value)
     if 0 in value.stride():
         # Expanded: elements that share memory cannot differ.
         return changed.contiguous()
@@ -64,27 +122,80 @@ def vary(value: torch.Tensor, variation: str, generator: torch.Generator) -> tor
     return fresh.copy_(changed)
 
 
-def _changed(value: torch.Tensor, variation: str, generator: torch.Generator) -> torch.Tensor:
-    if variation == "scale":
-        return value * SCALE
-    if variation == "sign":
-        return -value
+def _changed(
+    value: torch.Tensor, variation: str, divisor: float, generator: torch.Generator
+) -> torch.Tensor:
+    factor = FACTORS.get(variation)
+    if factor is not None:
+        return value * (factor / divisor)
     if variation == "offset":
-        return value + OFFSET
+        return value + OFFSET / divisor
+    if variation == "uneven_parts":
+        return _uneven(value, generator, bounded=divisor > 1)
     if variation == "heavy_tail":
         noise = torch.rand(value.shape, generator=generator, device=generator.device)
-        return torch.where(noise < 0.01, value * 100, value)
+        return torch.where(noise < 0.01, value * (100 / divisor), value)
     if variation == "small_integers":
         small = torch.randint(-4, 5, value.shape, generator=generator, device=generator.device)
         return small.to(value.dtype)
     if variation == "edge_values":
-        picks = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 1e4, -1e4], device=value.device)
+        most = 1e4 / divisor
+        picks = torch.tensor(
+            [0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, most, -most], device=value.device
+        )
         index = torch.randint(
             0, len(picks), value.shape, generator=generator, device=generator.device
         )
         noise = torch.rand(value.shape, generator=generator, device=generator.device)
         return torch.where(noise < 0.05, picks[index].to(value.dtype), value)
     raise ValueError(f"unknown input variation {variation!r}; known: {', '.join(INPUT_VARIATIONS)}")
+
+
+def _uneven(value: torch.Tensor, generator: torch.Generator, *, bounded: bool) -> torch.Tensor:
+    """Give the parts of each dimension other means and scales, at secret places.
+
+    Values that are all positive stay positive. With `bounded`, all stay within their range.
+    """
+    made = value.double() if value.dtype == torch.float64 else value.float()
+    low, high = made.min(), made.max()
+    spread = SHIFT * (made.std() if made.numel() > 1 else made.abs().max())
+    positive = bool(low >= 0)
+    scale = torch.ones((), device=value.device)
+    shift = torch.zeros((), device=value.device)
+    for dim, size in enumerate(value.shape):
+        contrast = CONTRAST if dim == value.dim() - 1 else CONTRAST / 2
+        shape = [-1 if other == dim else 1 for other in range(value.dim())]
+        factors, means = _parts_of(size, contrast, generator)
+        if positive:
+            means = means.abs()
+        scale = scale * factors.to(value.device).reshape(shape)
+        shift = shift + (means.to(value.device) / value.dim()).reshape(shape)
+    if value.dim() == 0:
+        scale = scale * 2.0 ** float(_between(1, CONTRAST, generator))
+    made = made * scale + shift * spread
+    if bounded:
+        least, most = made.min(), made.max()
+        made = low + (made - least) * ((high - low) / (most - least).clamp_min(1e-30))
+        made = made.clamp_(low, high)
+    return made
+
+
+def _parts_of(
+    size: int, contrast: float, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a factor and a mean for each index of a dimension."""
+    device = generator.device
+    edges = torch.rand(PARTS - 1, generator=generator, device=device).mul_(size).sort().values
+    places = torch.arange(size, device=device)
+    part = torch.searchsorted(edges, places.to(edges.dtype), right=True)
+    exponents = _between(PARTS, contrast, generator)[part]
+    exponents = exponents + _between(PERIOD, contrast / 2, generator)[places % PERIOD]
+    return torch.exp2(exponents), _between(PARTS, 1.0, generator)[part]
+
+
+def _between(count: int, most: float, generator: torch.Generator) -> torch.Tensor:
+    """Return uniform numbers between -most and most."""
+    return (torch.rand(count, generator=generator, device=generator.device) * 2 - 1) * most
 
 
 def perturb(value: torch.Tensor, generator: torch.Generator) -> None:

@@ -226,7 +226,7 @@ class JudgeClient:
         layout = self.request(
             messages.MakeSample(name, dict(case.params), variation, seed, forward_seed, timed)
         )
-        return InputSampleInfo(name, case.name, variation, seed, forward_seed, layout)
+        return InputSampleInfo(name, case.name, layout.variation, seed, forward_seed, layout)
 
     def forget(self, sample: InputSampleInfo) -> None:
         """Let the judge drop an input sample."""

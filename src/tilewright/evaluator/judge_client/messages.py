@@ -212,6 +212,8 @@ class SampleLayout(Answer):
     """How an input sample and its expected outputs lie in memory, without their values."""
 
     tree: Tree
+    variation: str
+    """The variation that was made: a weaker one, as `scale/4`, if the reference needs that."""
     grad_outputs: Tree
     grads: list[int]
     size: int

@@ -20,13 +20,19 @@ FRESH_RUNNER = "candidate-again"
 """Name of the process in which the candidate is called once more, with other weights."""
 SIGNED = ("sign", "small_integers", "edge_values")
 """Variations with negative values where nominal ones are positive; the others change magnitudes."""
+PARTS = "uneven_parts"
+"""The variation that every case gets first: it shows work that was left out."""
+HALF_RANGE = ("above_half_range", "below_half_range")
+"""Variations whose values half precision cannot hold."""
 ODD_SHARE = 0.75
 """Share of the hidden sizes that are odd, hence no multiple of any vector or tile."""
 SMALL_BYTES = 2 << 20
-"""Inputs larger than this get `FEW_VARIATIONS` secretly chosen variations, not all: the judge's
-float64 reference on large inputs takes seconds."""
-FEW_VARIATIONS = 2
-"""One of either kind."""
+"""Inputs larger than this get `FEW_VARIATIONS` secretly chosen variations, not `MANY_VARIATIONS`:
+the judge's float64 reference on large inputs takes seconds."""
+FEW_VARIATIONS = 3
+"""Parts that differ, and one of either kind."""
+MANY_VARIATIONS = 6
+"""Variations of a case among several; a single case gets all. Two cases together get all, too."""
 VARIATIONS_S = 12.0
 """Seconds after which no further variation is begun. Nominal samples and `FEW_VARIATIONS`
 variations of each case are always made: a candidate that is slow at first must meet them too."""
@@ -55,23 +61,57 @@ def _check_strictly(session: EvaluationSession) -> None:
     sizes = {case.name: _check_sample(session, case, "nominal") for case in problem.cases}
     for case in hidden_cases(problem, session.context.choices("sizes")):
         _check_sample(session, case, "nominal")
-    for case in problem.cases:
-        for place, variation in enumerate(_variations(session, case, sizes[case.name])):
-            if place >= FEW_VARIATIONS and time.monotonic() - start > VARIATIONS_S:
-                break
-            _check_sample(session, case, variation)
+    for number, case in enumerate(problem.cases):
+        _check_variations(session, number, sizes[case.name], start)
+    _label_variations(session)
 
 
-def _variations(session: EvaluationSession, case: Case, size: int) -> list[str]:
-    """Return the variations to check. Size decides, because a busy machine must not check less."""
+def _check_variations(session: EvaluationSession, number: int, size: int, start: float) -> None:
+    """Check variations of a case, until as many were judged as it gets."""
+    problem, cases = session.request.problem, session.observations.cases
+    limit, judged = FEW_VARIATIONS if size > SMALL_BYTES else MANY_VARIATIONS, 0
+    if size <= SMALL_BYTES and len(problem.cases) == 1:
+        limit = len(INPUT_VARIATIONS)
+    for variation in _variations(session, number, size):
+        late = judged >= FEW_VARIATIONS and time.monotonic() - start > VARIATIONS_S
+        if late or judged >= limit:
+            break
+        _check_sample(session, problem.cases[number], variation)
+        judged += cases[-1].result != "skipped"
+
+
+def _label_variations(session: EvaluationSession) -> None:
+    """Label a report in which no variation was judged."""
+    varied = [item for item in session.observations.cases if item.input_variation != "nominal"]
+    if any(item.result != "skipped" for item in varied):
+        return
+    reasons = sorted({item.detail for item in varied}) or ["the problem allows none"]
+    detail = f"0 of {len(varied)} input variations were judged: {'; '.join(reasons)}"
+    session.add_label(LabelName.NO_VARIATION_JUDGED, detail)
+
+
+def _variations(session: EvaluationSession, number: int, size: int) -> list[str]:
+    """Return the variations of a case in the order in which they are tried.
+
+    Size decides about the order, because a busy machine must not check less. Neighbouring cases
+    begin at opposite ends of one secret order, so that each variation is judged on some case.
+    """
     allowed = session.request.problem.input_variations
     names = [name for name in INPUT_VARIATIONS[1:] if allowed is None or name in allowed]
-    choices = session.context.choices("variations", case.name)
+    choices = session.context.choices("variations")
     choices.shuffle(names)
     signed, sized = [n for n in names if n in SIGNED], [n for n in names if n not in SIGNED]
-    # In turn, so that the few that are always checked are one of either kind.
-    names = [name for pair in zip_longest(signed, sized) for name in pair if name is not None]
-    return names if size <= SMALL_BYTES else names[:FEW_VARIATIONS]
+    if size > SMALL_BYTES:
+        choices = session.context.choices("variations", number)
+        choices.shuffle(signed)
+        choices.shuffle(sized)
+    elif number % 2:
+        signed, sized = signed[::-1], sized[::-1]
+    sized.sort(key=lambda name: name != PARTS)
+    # In turn, so that the few that are always checked are of either kind.
+    order = zip_longest(sized[:1], signed[:1], sized[1:2], signed[1:2])
+    first = [name for pair in order for name in pair if name is not None]
+    return [*first, *sized[2:], *signed[2:]]
 
 
 def hidden_cases(problem: Problem, choices: random.Random) -> list[Case]:
@@ -143,6 +183,9 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     detail = answer.message or ("; ".join(answer.mutated) and f"overwrote {answer.mutated}")
     if answer.wrong:
         cases.append(_record(sample, "fail", detail))
+        if sample.variation.partition("/")[0] in HALF_RANGE and "float32" in sample.dtypes():
+            text = "right on nominal inputs, wrong where values leave the range of float16"
+            session.add_label(LabelName.HALF_PRECISION, text)
         session.judge.forget(sample)
         raise EvaluationEnded(_wrong(sample, origin, answer))
     cases.append(_record(sample, "pass", detail, answer.error))

@@ -74,6 +74,7 @@ def test_the_answer_to_a_sample_request_holds_no_values(judge):
 
     assert "987654321987" not in text
     assert set(json.loads(text)) == {
+        "variation",
         *(
             "tree",
             "grad_outputs",

@@ -66,6 +66,9 @@ def test_structured_tensors_are_never_changed(name, variation):
 def test_plain_tensors_keep_shape_dtype_and_strides(name, variation):
     value = PLAIN[name]()
     changed = vary(value, variation, generator())
+    if value.dtype == torch.float16 and variation.endswith("_half_range"):
+        assert changed is value
+        return
 
     assert not is_structured(value)
     assert changed is not value
@@ -75,6 +78,31 @@ def test_plain_tensors_keep_shape_dtype_and_strides(name, variation):
         changed.stride(),
     )
     assert bool(torch.isfinite(changed).all())
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_a_uniform_sample_of_a_short_type_is_no_few_values(kind):
+    assert not is_structured((torch.rand(64, 512, generator=generator()) + 2).to(kind))
+    assert is_structured(torch.randint(0, 9, (64, 512), generator=generator()).to(kind) + 1)
+
+
+def test_uneven_parts_differ_in_mean_and_scale_and_stay_positive():
+    value = sample(64, 512).abs() + 0.1
+    rows = vary(value, "uneven_parts", generator()).reshape(64, 16, 32)
+    means = rows.mean((0, 2))
+
+    assert float(means.max() / means.min()) > 1.5
+    assert bool((rows > 0).all())
+    assert not torch.equal(rows, vary(value, "uneven_parts", generator(8)).reshape(64, 16, 32))
+
+
+def test_weaker_uneven_parts_stay_in_the_range_of_the_values():
+    value = torch.rand(64, 64, generator=generator())
+    changed = vary(value, "uneven_parts/2", generator())
+
+    assert float(changed.min()) >= float(value.min())
+    assert float(changed.max()) <= float(value.max())
+    assert torch.equal(vary(value, "scale/4", generator()), value * 16)
 
 
 def test_nominal_is_the_value_itself():

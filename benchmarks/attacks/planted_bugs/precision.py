@@ -1,0 +1,66 @@
+"""Bugs in the comparison of an output's error as a whole, of indices, and in input variations."""
+
+from __future__ import annotations
+
+from benchmarks.attacks.planted_bugs.bug import UNIT, planted
+
+PRECISION = (
+    *planted(
+        "evaluator/judge/number_formats.py",
+        UNIT + "evaluator/judge/test_comparison.py",
+        ("absolute tolerance", "size = numbers.abs()", "size = torch.ones_like(numbers)"),
+    ),
+    *planted(
+        "evaluator/judge/element_errors.py",
+        UNIT + "evaluator/judge/test_comparison.py",
+        ("many elements may exceed the tolerance", "wrong <= FEW * count", "wrong <= count"),
+        (
+            "outliers have no limit",
+            "each.outlier_ratio <= 1.0 for each",
+            "each.outlier_ratio >= 0.0 for each",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/integer_comparison.py",
+        UNIT + "evaluator/judge/test_comparison.py",
+        ("integers may be off by one", "wrong = value != output", "wrong = value + 1 < output"),
+    ),
+    *planted(
+        "evaluator/judge/integer_comparison.py",
+        UNIT + "evaluator/judge/test_error_statistics.py",
+        (
+            "any index is right where values tie",
+            "return _distinct(value, dim) <= _distinct(output, dim)",
+            "return True",
+        ),
+        (
+            "equal inputs admit any index",
+            "if bool((source == source.narrow",
+            "if not bool((source == source.narrow",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/error_statistics.py",
+        UNIT + "evaluator/judge/test_error_statistics.py",
+        ("the factor of float32 holds for 16 bits", "SHORT_FACTOR = 3.0", "SHORT_FACTOR = 64.0"),
+        ("a rough reference admits 64 times", "ROUGH_FACTOR = 5.0", "ROUGH_FACTOR = 64.0"),
+        (
+            "bias is not compared",
+            "SHORT_BIAS, SINGLE_BIAS = 0.2, 8.0",
+            "SHORT_BIAS, SINGLE_BIAS = 9.0, 9.0",
+        ),
+        ("columns may be lost", "COLUMN_SHARE = 0.25", "COLUMN_SHARE = 2.5"),
+        ("rows may be lost", "ROW_SHARE = 2.0**-10", "ROW_SHARE = 2.0"),
+        ("small elements may be lost", "LOST = 0.5", "LOST = 1.5"),
+    ),
+    *planted(
+        "evaluator/judge/variations.py",
+        UNIT + "evaluator/judge/test_variations.py",
+        ("parts do not differ", "made = made * scale + shift * spread", "made = made + 1"),
+        (
+            "bfloat16 has few values",
+            "if whole or kind in (torch.float32, torch.float64):",
+            "if True:",
+        ),
+    ),
+)

@@ -1,0 +1,71 @@
+"""Is an output of integers right? Exactly the reference's, unless rounding or a tie decides.
+
+An element is right if it is that of the reference, of the oracle, or of an oracle whose inputs were
+rounded. Where an output holds indices, values that tie may be named in any order: the gathered
+values decide. An index that the reference names once may not be named twice (ADR 46).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+
+def compare_integers(
+    value: torch.Tensor, output: torch.Tensor, accepted: Iterable[torch.Tensor] = ()
+) -> str:
+    """Return what is wrong with an output of integers or truth values; empty if nothing is."""
+    wrong = value != output
+    for other in accepted:
+        wrong &= other != output
+    if not bool(wrong.any()):
+        return ""
+    wrong = wrong.cpu()
+    index = int(wrong.reshape(-1).int().argmax())
+    return (
+        f"at flat index {index}: expected {value.reshape(-1)[index].item()}, "
+        f"got {output.reshape(-1)[index].item()}; {int(wrong.sum())} of {value.numel()} are wrong"
+    )
+
+
+def names_ties(value: torch.Tensor, output: torch.Tensor, sources: Iterable[torch.Tensor]) -> bool:
+    """Tell whether `output` names other places of equal values than `value`, in an input.
+
+    An input is a source of the indices if it has their dimensions, but for one, which the indices
+    point into. It must hold different values there: of equal ones any index would be right.
+    """
+    if value.dtype not in (torch.int32, torch.int64) or value.shape != output.shape:
+        return False
+    return any(
+        _same_in(source, dim, value, output)
+        for source in sources
+        for dim in range(source.dim())
+        if source.numel() and value.numel()
+    )
+
+
+def _same_in(source: torch.Tensor, dim: int, value: torch.Tensor, output: torch.Tensor) -> bool:
+    """Tell whether both name equal values of `source` along a dimension, and as many places."""
+    size = source.shape[dim]
+    rest = [*source.shape[:dim], *source.shape[dim + 1 :]]
+    if list(value.shape) == rest:
+        value, output = value.unsqueeze(dim), output.unsqueeze(dim)
+    shape = list(value.shape)
+    if len(shape) != source.dim() or [*shape[:dim], *shape[dim + 1 :]] != rest:
+        return False
+    if not all(bool(((item >= 0) & (item < size)).all()) for item in (value, output)):
+        return False
+    if bool((source == source.narrow(dim, 0, 1)).all()):
+        return False
+    wanted, got = (source.gather(dim, item.long()) for item in (value, output))
+    if not bool(((wanted == got) | ((wanted != wanted) & (got != got))).all()):
+        return False
+    return _distinct(value, dim) <= _distinct(output, dim)
+
+
+def _distinct(indices: torch.Tensor, dim: int) -> int:
+    """Return how many different indices the slices along a dimension name, summed over all."""
+    ordered = indices.sort(dim).values
+    steps = ordered.diff(dim=dim) != 0
+    return int(steps.sum()) + indices.numel() // max(indices.shape[dim], 1)
