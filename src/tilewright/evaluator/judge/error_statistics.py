@@ -57,6 +57,8 @@ MIN_GROUP = 32
 """Elements from which on a row or a column has an RMS error of its own."""
 MIN_STRATUM = 64
 """Fewest elements of an eighth that are compared with its size."""
+UNDERFLOW = 4.0
+"""Smallest numbers of a type by which any group may be off, as float64 holds smaller ones."""
 STRATA = 8
 LOST = 0.5
 """Share of its median size by which half of an eighth of the elements, by size, may be off."""
@@ -122,6 +124,7 @@ def excess(
     that is allowed everywhere.
     """
     eps = torch.finfo(value.dtype).eps
+    noise = max(noise, _underflow(value.dtype))
     width = row_width(value)
     rows, columns = _sums(value, oracle, output, clip, sensitivity, width)
     whole = _without_worst(rows).total()
@@ -137,6 +140,12 @@ def excess(
     found.append(_bias(rows, whole, float(base), eps, noise, oracle))
     found.append(_lost(value, oracle, output, clip, noise))
     return max(found, key=lambda item: item.ratio)
+
+
+def _underflow(kind: torch.dtype) -> float:
+    """Return the error of numbers that are too small for a type; float32 code may flush them."""
+    info = torch.finfo(kind)
+    return UNDERFLOW * (info.smallest_subnormal if kind == torch.float16 else info.tiny)
 
 
 def row_width(value: torch.Tensor) -> int:

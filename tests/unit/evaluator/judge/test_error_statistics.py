@@ -204,3 +204,13 @@ def test_an_integer_of_a_rounded_oracle_is_accepted():
     expected = Expected(torch.tensor([1, 2]), None, 0.0, accepted=(torch.tensor([1, 3]),))
     assert compare(expected, torch.tensor([1, 3])).kind == ""
     assert compare(expected, torch.tensor([3, 2])).kind == "values"
+
+
+@pytest.mark.parametrize("kind", [FP32, BF16, FP16])
+def test_numbers_that_a_type_cannot_hold_may_be_flushed(kind):
+    oracle = torch.full((64, 64), 1e-60, dtype=torch.float64)
+    oracle[:, 0] = 1.0
+    flushed = oracle.to(kind)
+    rounded_up = torch.where(flushed == 0, torch.finfo(kind).smallest_subnormal, flushed)
+
+    assert compare(expect(flushed, oracle), rounded_up.to(kind)).kind == ""
