@@ -145,7 +145,7 @@ def excess(
 def _underflow(kind: torch.dtype) -> float:
     """Return the error of numbers that are too small for a type; float32 code may flush them."""
     info = torch.finfo(kind)
-    return UNDERFLOW * (info.smallest_subnormal if kind == torch.float16 else info.tiny)
+    return UNDERFLOW * info.tiny * (info.eps if kind == torch.float16 else 1.0)
 
 
 def row_width(value: torch.Tensor) -> int:
