@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 UNIT = "tests/unit/"
 PIPELINE = UNIT + "evaluator/pipeline/test_verdicts.py"
+SUPPRESSION = UNIT + "evaluator/pipeline/test_launch_suppression.py"
 RULES = UNIT + "evaluator/test_supervisor_rules.py"
 RUNNER = UNIT + "evaluator/runners/test_cpu_runner.py"
 

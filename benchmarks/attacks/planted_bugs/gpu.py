@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import PIPELINE, UNIT, planted
+from benchmarks.attacks.planted_bugs.bug import SUPPRESSION, UNIT, planted
 
 LAUNCHES = (
     *planted(
@@ -45,7 +45,7 @@ LAUNCHES = (
     ),
     *planted(
         "evaluator/pipeline/launch_suppression.py",
-        PIPELINE,
+        SUPPRESSION,
         (
             "an output that never changes shows that launches are unused",
             "right=True if differ else None",

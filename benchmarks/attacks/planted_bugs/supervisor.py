@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, RUNNER, UNIT, planted
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, RUNNER, SUPPRESSION, UNIT, planted
 
 VERDICT = (
     *planted(
@@ -55,7 +55,7 @@ VERDICT = (
     ),
     *planted(
         "runner/launch_counter.py",
-        PIPELINE,
+        SUPPRESSION,
         (
             "launch suppression suppresses nothing",
             "None if self.suppress else self.measured(launch, *args, **kwargs)",
@@ -65,7 +65,7 @@ VERDICT = (
     ),
     *planted(
         "runner/loaders/c_abi.py",
-        PIPELINE,
+        SUPPRESSION,
         (
             "suppression of native launches suppresses nothing",
             "if not launches.suppress:",
@@ -75,7 +75,7 @@ VERDICT = (
     ),
     *planted(
         "evaluator/pipeline/launch_suppression.py",
-        PIPELINE,
+        SUPPRESSION,
         (
             "the result under launch suppression is inverted",
             "if pool.check(runner, sample, 0, result).wrong:",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import PIPELINE, RUNNER, UNIT, planted
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, RUNNER, SUPPRESSION, UNIT, planted
 
 BUGS = (
     *planted(
@@ -195,7 +195,7 @@ BUGS = (
     ),
     *planted(
         "evaluator/pipeline/launch_suppression.py",
-        PIPELINE,
+        SUPPRESSION,
         (
             "a launch suppression in a used process is not repeated",
             "if found is None or found.right is not False:",
