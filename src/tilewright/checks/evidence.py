@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tilewright.languages.static_features import StaticFeatures
 from tilewright.records import Finding, Label, Rules
+from tilewright.wire.names import OutputMemory
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Evidence:
     """Whether the output is right under launch suppression; `None`: not tried."""
     mutated: tuple[str, ...] = ()
     """Inputs that the candidate overwrote although the problem does not allow it."""
-    alias: bool = False
-    """Whether an output was a view of an input although the reference's is not."""
+    misplaced: tuple[OutputMemory, ...] = ()
+    """Memory in which outputs lay although their caller could not keep them there."""
     timed_wrong: tuple[str, ...] = ()
     """One message for each timed call with a wrong output."""
     call_s: float = 0.0

@@ -42,6 +42,7 @@ from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
 from tilewright.scoring.paired_times import paired_times
 from tilewright.wire.frames import Fields
+from tilewright.wire.names import OutputMemory
 
 
 @dataclass
@@ -55,7 +56,7 @@ class CorrectnessObservations:
     operator_counts: dict[str, int] = field(default_factory=dict)
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
-    alias: bool = False
+    misplaced: list[OutputMemory] = field(default_factory=list)
 
 
 @dataclass
@@ -151,7 +152,7 @@ def _evidence(context: EvaluationContext, observations: Observations) -> Evidenc
         timed_launches=tuple(count for case in times for count in case.launches),
         right_when_suppressed=observations.right_when_suppressed,
         mutated=tuple(dict.fromkeys(seen.mutated + [m for case in times for m in case.mutated])),
-        alias=seen.alias or any(case.alias for case in times),
+        misplaced=tuple(dict.fromkeys(seen.misplaced + [p for t in times for p in t.misplaced])),
         timed_wrong=tuple(message for case in times for message in case.wrong),
         call_s=max(calls, default=0.0),
         untimed_cpu_s=max((untimed_cpu_excess_s(case) for case in times), default=0.0),

@@ -33,6 +33,7 @@ class FindingCode(StrEnum):
     INPUT_MUTATION = "input_mutation"
     INTROSPECTION = "introspection"
     LABEL_DENIED = "label_denied"
+    MISPLACED_OUTPUT = "misplaced_output"
     OUTSIDE_INCLUDE = "outside_include"
     PATCHED_LIBRARY = "patched_library"
     PROC_ACCESS = "proc_access"

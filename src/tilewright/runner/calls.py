@@ -18,6 +18,7 @@ import torch
 from tilewright.wire.cuda_driver import Block
 from tilewright.wire.tensors import DTYPES, Arena, build, dtype_name, elements
 
+_clone = torch.Tensor.clone
 _contiguous = torch.Tensor.contiguous
 _detach = torch.Tensor.detach
 _no_grad = torch.no_grad
@@ -32,6 +33,9 @@ Function = Callable[..., Any]
 Watch = AbstractContextManager[Any]
 Answer = tuple[Any, list[Any], str]
 """The output of a call, its leaves as the judge can read them, and a text for its structure."""
+
+Span = tuple[int, int]
+"""First address of a tensor's bytes, and the first one behind them."""
 
 MAX_OUTPUTS = 64
 """Outputs of a call that are reported; the places of the sync page hold more."""
@@ -105,13 +109,31 @@ def run(function: Function, call: PreparedCall) -> Any:  # noqa: ANN401
     return (*leaves, *gradients)
 
 
-def deliver(output: Any) -> tuple[list[Any], str]:  # noqa: ANN401
+def deliver(output: Any, held: list[Span] | None = None) -> tuple[list[Any], str]:  # noqa: ANN401
     """Return an output's leaves, dense as the judge reads them, and a text for its structure.
 
-    A part of the call: a candidate that returns a view pays for the copy of its caller.
+    A part of the call: a candidate that returns a view pays for the copy of its caller. So does
+    one that returns memory of an earlier output, at an address in `held`.
     """
     leaves, structure = flatten(output)
-    return [_dense(leaf) if is_plain(leaf) else leaf for leaf in leaves[:MAX_OUTPUTS]], structure
+    delivered = []
+    for leaf in leaves[:MAX_OUTPUTS]:
+        if is_plain(leaf):
+            leaf = _dense(leaf)
+            start = leaf.data_ptr()
+            if held and any(start < stop and first < start + leaf.nbytes for first, stop in held):
+                leaf = _clone(leaf)
+        delivered.append(leaf)
+    return delivered, structure
+
+
+def spans(leaves: list[Any]) -> list[Span]:
+    """Return where plain tensors lie."""
+    return [
+        (leaf.data_ptr(), leaf.data_ptr() + leaf.nbytes)
+        for leaf in leaves
+        if is_plain(leaf) and leaf.nbytes
+    ]
 
 
 def is_plain(leaf: Any) -> bool:  # noqa: ANN401

@@ -159,7 +159,12 @@ class GpuCallMemory(CallMemory[Block]):
         _synchronize()
         return answer
 
-    def timed(self, function: Function, fields: dict[str, Any]) -> TimedAnswer:
+    def timed(
+        self,
+        function: Function,
+        fields: dict[str, Any],
+        held: list[calls.Span],  # noqa: ARG002
+    ) -> TimedAnswer:
         """Queue a call behind the judge's launch gate, report that, and wait for its end."""
         page = self.sync_page
         call = calls.prepare(fields, self.inputs)

@@ -1,7 +1,7 @@
-"""A runner's memory on the host: the input arena, its private copy, and the sync page.
+"""A runner's memory on the host: private memory for its inputs, and the sync page.
 
-The candidate can change this code. The supervisor and the judge own the arena and the page. The
-judge reads outputs out of this process while the supervisor keeps it stopped.
+The candidate can change this code. The judge writes inputs into this process, and reads outputs out
+of it, while the supervisor keeps the process stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilewright.wire.cuda_driver import Block
 from tilewright.wire.frames import Frame
 from tilewright.wire.sync_page import DONE, GO, OUTPUTS, READY
 
-AnyArena = TypeVar("AnyArena", mmap.mmap, Block)
+AnyArena = TypeVar("AnyArena", Any, Block)
 
 _clock = time.monotonic
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -30,6 +30,10 @@ _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_NO_SIGNALS = ctypes.create_string_buffer(128)
+"""An empty `sigset_t`: waiting for no signal ends when a stopped process goes on (signal(7))."""
+_PAUSE = (ctypes.c_long * 2)(1, 0)
+"""Seconds and nanoseconds after which a process goes on that nobody has stopped."""
 
 
 class CallMemory(ABC, Generic[AnyArena]):
@@ -77,15 +81,20 @@ class CallMemory(ABC, Generic[AnyArena]):
         """Call; return the output, its leaves as the judge can read them, and its structure."""
 
     @abstractmethod
-    def timed(self, function: Function, fields: dict[str, Any]) -> TimedAnswer:
-        """Answer one timed call; return it, its leaves, structure, and self-reported time."""
+    def timed(
+        self, function: Function, fields: dict[str, Any], held: list[calls.Span]
+    ) -> TimedAnswer:
+        """Answer one timed call; return it, its leaves, structure, and self-reported time.
+
+        `held` is where earlier outputs lie that the caller still holds.
+        """
 
 
-class InputCopy:
-    """Private memory like the input arena, on huge pages, where timed calls read their inputs.
+class InputMemory:
+    """Private memory, on huge pages, into which the judge writes the inputs of each call.
 
-    No other core has just written these pages, and every runner places them alike. The address is
-    fixed before a candidate is loaded, so the supervisor knows where to look.
+    The address is fixed before a candidate is loaded, so the judge knows where to write. No file
+    is behind these pages, so that no candidate can map them a second time.
     """
 
     RESERVED_BYTES = 1 << 36
@@ -95,79 +104,71 @@ class InputCopy:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         self.address: int = _libc.mmap(None, self.RESERVED_BYTES, 0, flags, -1, 0)
         if self.address == ctypes.c_void_p(-1).value:
-            raise OSError(ctypes.get_errno(), "no address space for the copy of the inputs")
-        self._memory: Any = (ctypes.c_char * 0).from_address(self.address)
+            raise OSError(ctypes.get_errno(), "no address space for the inputs")
+        self.buffer: Any = (ctypes.c_char * 0).from_address(self.address)
 
     def grow(self, size: int) -> None:
         """Make the first `size` bytes usable."""
         if size > self.RESERVED_BYTES:
-            raise MemoryError(f"{size} bytes of inputs, at most {self.RESERVED_BYTES} fit the copy")
+            raise MemoryError(f"{size} bytes of inputs, at most {self.RESERVED_BYTES} fit")
         if _libc.mprotect(self.address, size, mmap.PROT_READ | mmap.PROT_WRITE):
             raise MemoryError(f"no memory for {size} bytes of inputs")
         _libc.madvise(self.address, size, mmap.MADV_HUGEPAGE)
-        self._memory = (ctypes.c_char * size).from_address(self.address)
-
-    def filled(self, inputs: mmap.mmap, base: int, size: int) -> Any:  # noqa: ANN401 - a buffer
-        """Copy a slot of the arena here; return the copy as a buffer."""
-        ours = memoryview(self._memory).cast("B")
-        ours[base : base + size] = memoryview(inputs)[base : base + size]
-        return self._memory
+        self.buffer = (ctypes.c_char * size).from_address(self.address)
 
 
-class HostCallMemory(CallMemory[mmap.mmap]):
+class HostCallMemory(CallMemory[Any]):
     """Where calls on the CPU find their inputs and report their outputs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.input_copy = InputCopy()
+        self.input_memory = InputMemory()
 
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
-        """Map a new input arena and, the first time, the sync page; return the answer.
+        """Make memory for inputs and, the first time, map the sync page; return the answer.
 
         The first answer holds descriptors of this process's memory for the judge, opened before the
         candidate is there.
         """
-        fields = frame.fields
-        self.arena = mmap.mmap(frame.fds[0], fields["inputs"])
-        self.input_copy.grow(fields["inputs"])
+        self.input_memory.grow(frame.fields["inputs"])
+        self.arena = self.input_memory.buffer
         memory: tuple[int, ...] = ()
-        if len(frame.fds) > 1:
-            self.page = map_sync_page(frame.fds[1])
-            memory = (_own_memory(), os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC))
-        return {"base": self.input_copy.address}, memory
+        if frame.fds:
+            self.page = map_sync_page(frame.fds[0])
+            maps = os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC)
+            memory = (os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC), maps)
+        return {"base": self.input_memory.address}, memory
 
     def private_copy(self) -> mmap.mmap:
         private = mmap.mmap(-1, len(self.inputs))
-        private.write(memoryview(self.inputs))
+        private.write(memoryview(self.inputs).cast("B"))
         return private
+
+    def known_kernel(self, *_: object) -> tuple[()]:
+        return ()
 
     def untimed(self, function: Function, call: PreparedCall, watch: Watch) -> Answer:
         with watch:
             output = calls.run(function, call)
         return output, *calls.deliver(output)
 
-    def timed(self, function: Function, fields: dict[str, Any]) -> TimedAnswer:
-        """Spin until the supervisor releases the call, compute, and raise the done flag."""
+    def timed(
+        self, function: Function, fields: dict[str, Any], held: list[calls.Span]
+    ) -> TimedAnswer:
+        """Report that the call is ready, compute once it is released, and raise the done flag."""
         page = self.sync_page
-        inputs = self.input_copy.filled(self.inputs, fields["base"], fields["size"])
-        call = calls.prepare(fields, inputs)
+        call = calls.prepare(fields, self.inputs)
         sequence = fields["sequence"]
         calls.disable_gc()
         await_release(page, sequence, fields["wait_s"])
-        leaves, structure = calls.deliver(calls.run(function, call))
+        leaves, structure = calls.deliver(calls.run(function, call), held)
         for place, address in enumerate(calls.addresses(leaves)):
             page[OUTPUTS + place] = address
         page[DONE] = sequence
+        # The supervisor stops this process now, which uses no more CPU time until then.
+        _libc.sigtimedwait(_NO_SIGNALS, None, _PAUSE)
         calls.enable_gc()
         return call, leaves, structure, None
-
-
-def _own_memory() -> int:
-    """Return a descriptor of this process's memory, writable unless `/proc` forbids it."""
-    try:
-        return os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def await_release(page: memoryview, sequence: int, wait_s: float) -> None:

@@ -53,6 +53,8 @@ class RunnerProcess:
         self.memory: CallMemory[Any] = memory or HostCallMemory()
         self.kept: list[Any] = []
         """Tensors that the judge may be reading: outputs of the last call, or weights."""
+        self.held: dict[int, list[Any]] = {}
+        """Outputs of timed calls that their caller holds, by the number of the call."""
         self.launches = Launches(suppress=False)
         self.expected: list[dict[str, Any]] = []
         """Dtype and shape of each output, which a C ABI kernel needs before its call."""
@@ -146,8 +148,11 @@ class RunnerProcess:
             function = self._loaded()
         before = self.launches.count
         self.kept, self.launches.timed = [], True
+        self.held = {number: self.held[number] for number in fields["held"] if number in self.held}
+        held = [span for leaves in self.held.values() for span in calls.spans(leaves)]
         with self.launches.spanned(self.memory.mark if fields.get("profile") else None):
-            call, self.kept, structure, self_reported_us = self.memory.timed(function, fields)
+            call, self.kept, structure, self_reported_us = self.memory.timed(function, fields, held)
+        self.held[fields["sequence"]] = self.kept
         self._answer(calls.describe(self.kept, structure, call), before, {}, self_reported_us)
 
     def _answer(

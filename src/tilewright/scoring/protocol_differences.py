@@ -24,6 +24,7 @@ ENDED = "it failed under one protocol alone, which calls it with other inputs an
 
 BY_FINDING: dict[str, str] = {
     FindingCode.ALIASED_OUTPUT: UNGUARDED,
+    FindingCode.MISPLACED_OUTPUT: UNGUARDED,
     FindingCode.INCORRECT_WHEN_TIMED: UNGUARDED,
     FindingCode.UNTIMED_WORK: UNGUARDED,
     FindingCode.BASELINE_INTERFERENCE: UNGUARDED,

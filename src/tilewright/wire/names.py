@@ -22,6 +22,17 @@ class IsolationLayer(StrEnum):
     PROCESS_CREATION_GUARD = "process_creation_guard"
 
 
+class OutputMemory(StrEnum):
+    """Memory in which an output may not lie, unless the reference's output does."""
+
+    INPUT = "an input"
+    OTHER_OUTPUT = "another output of the call"
+    EARLIER_OUTPUT = "an output of an earlier call that the caller holds"
+    SHARED = "shared memory"
+    FILE = "a mapped file"
+    UNMAPPED = "no memory"
+
+
 ISOLATION_LAYERS: tuple[str, ...] = tuple(layer.value for layer in IsolationLayer)
 """Every isolation layer, in no order of strength."""
 INPUT_VARIATIONS = (

@@ -86,13 +86,16 @@ class DeviceJudge(process.Judge):
         name = message.runner
         answer = self.launch_gate.share(name, message.inputs, message.reserve, message.pool)
         if name in self.runners:
-            self.runners[name].inputs = self.launch_gate.shared[name].inputs
+            known = self.runners[name].memory
+            assert isinstance(known, DeviceMemory)
+            block = self.launch_gate.shared[name].inputs
+            self.runners[name].memory = replace(known, input_block=block)
         return answer
 
     def memory_mapped(self, message: gpu_messages.MemoryMapped) -> Done:
         shared = self.launch_gate.shared[message.runner]
-        memory = DeviceMemory(shared.work, message.base)
-        self.runners[message.runner] = RunnerState(shared.inputs, memory)
+        memory = DeviceMemory(shared.inputs, shared.work, message.base, shared.reserve)
+        self.runners[message.runner] = RunnerState(memory)
         return Done()
 
     def rename_runner(self, message: gpu_messages.RenameRunner) -> Done:
@@ -112,12 +115,10 @@ class DeviceJudge(process.Judge):
 
     def queue_call(self, message: gpu_messages.QueueCall) -> Done:
         published = message.publish
-        if published is not None:
-            self.perturb(published)
 
         def write_inputs() -> None:
             if published is not None:
-                self.copy_sample(published)
+                self.publish_sample(published)
 
         if message.keep is not None:
             # Behind the closed gate the allocator would wait for the device, and that for the gate.
@@ -146,7 +147,7 @@ class DeviceJudge(process.Judge):
     def finish_timed(self, message: messages.FinishTimed) -> messages.TimedAnswer:
         seconds = self.launch_gate.wait(message.wait_s)
         if seconds is None or message.sample is None:
-            return messages.TimedAnswer("", "", None, [], alias=False, seconds=seconds)
+            return messages.TimedAnswer("", "", None, [], [], seconds)
         return replace(super().finish_timed(message), seconds=seconds)
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -30,17 +27,18 @@ from tilewright.evaluator.judge.number_formats import (
     widened,
 )
 from tilewright.evaluator.judge.reference import Reference
-from tilewright.evaluator.judge.variations import is_structured, perturb, vary
+from tilewright.evaluator.judge.variations import is_structured, vary
+from tilewright.wire.cuda_driver import Block
 from tilewright.wire.frames import Fields, Tree
-from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, span, view
+from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, span
 
 ILL_CONDITIONED = 1e-2
 """Inputs on which the reference itself is off by this share of the output's RMS are skipped."""
+VARIATION_SEED = 0x5DEECE66D
+"""Combined with the seed of a sample, so that its variation is not drawn from the same numbers."""
 SEEDS = 16
 """Number of other seeds that are tried where random numbers are sampled and no output shows it.
 Outputs of few elements may be the same for two seeds."""
-RENEWED_S = 0.5
-"""Seconds; inputs that take longer to sample are not sampled anew between timed calls."""
 ROUNDINGS = 2
 """How often the inputs are rounded anew, to see how the outputs move."""
 INTEGER_ROUNDINGS = (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)
@@ -48,12 +46,15 @@ INTEGER_ROUNDINGS = (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)
 candidate are as likely as those of the reference."""
 
 Tensors = list[torch.Tensor]
+Windows = list[list[int]] | None
+"""Byte ranges (start, stop) of a sample; `None`: all bytes."""
 
 
 @dataclass
 class InputSample:
     """One set of inputs. `image` is the private master of the arena region, guards included."""
 
+    params: Fields
     tree: Tree
     grad_tree: Tree
     image: Arena
@@ -70,10 +71,10 @@ class InputSample:
     """Its variation, with the divisor of a weaker one."""
     overwrites: set[int] = field(default_factory=set)
     """Arguments that the reference itself overwrites on these inputs."""
-    movable: list[Tree] = field(default_factory=list)
-    """Descriptions of the unstructured tensors, which may be shuffled between timed calls."""
-    renewed: Callable[[int], list[Any]] | None = None
-    """Samples nominal inputs under another seed, where none may be shuffled."""
+    structured: list[bool] = field(default_factory=list)
+    """For each argument, whether its values mean more than a sample, so that none is varied."""
+    varied: bool = False
+    """Whether its values are a variation, on which the reference's error is another one."""
 
     def arguments(self) -> list[Any]:
         """Return the inputs as views of the private master."""
@@ -106,17 +107,6 @@ class InputSample:
         kinds = [(item.value.shape, item.value.dtype) for item in self.expected]
         _ = [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in kinds]
 
-    def perturb(self, seed: int) -> None:
-        """Change the values in place: roll them, swap elements; if none may be, sample anew."""
-        if not self.movable and self.renewed is not None:
-            layout, args = Layout(), self.renewed(seed)
-            if {"t": "list", "v": [layout.describe(value) for value in args]} == self.tree:
-                layout.write(self.image)
-            return
-        generator = torch.Generator().manual_seed(seed)
-        for item in self.movable:
-            perturb(view(self.image, item, 0), generator)
-
 
 def make_sample(
     reference: Reference,
@@ -128,20 +118,14 @@ def make_sample(
     double: bool,
 ) -> InputSample:
     """Sample inputs and evaluate the reference, with `double` in float64 too; raise if it fails."""
-    start = time.monotonic()
     args = reference.arguments(params, seed)
-    took_s = time.monotonic() - start
-    generator = torch.Generator(reference.device).manual_seed(seed ^ 0x5DEECE66D)
-    varied = [
-        vary(value, variation, generator) if isinstance(value, torch.Tensor) else value
-        for value in args
-    ]
+    structured = [not isinstance(value, torch.Tensor) or is_structured(value) for value in args]
+    generator = torch.Generator(reference.device).manual_seed(seed ^ VARIATION_SEED)
+    varied = varied_arguments(args, structured, variation, generator)
     changed = any(new is not old for new, old in zip(varied, args, strict=True))
     grad_outputs = _grad_outputs(reference, varied, forward_seed, generator)
-    sample = _lay_out(reference, varied, grad_outputs, forward_seed)
-    sample.variation = variation
-    if variation == "nominal" and not grad_outputs and took_s < RENEWED_S:
-        sample.renewed = partial(reference.arguments, params)
+    sample = _lay_out(reference, params, varied, grad_outputs, forward_seed)
+    sample.variation, sample.structured = variation, structured
     if variation != "nominal" and not changed:
         sample.skipped = "no input may vary this way"
         return sample
@@ -149,8 +133,18 @@ def make_sample(
     del args, varied
     _expect(reference, sample, double=double)
     if variation != "nominal":
-        sample.skipped = _unsound(sample)
+        sample.skipped = unsound(sample)
     return sample
+
+
+def varied_arguments(
+    args: list[Any], structured: list[bool], variation: str, generator: torch.Generator
+) -> list[Any]:
+    """Return arguments with one variation; those that are structured keep their values."""
+    return [
+        value if keep else vary(value, variation, generator, structured=False)
+        for value, keep in zip(args, structured, strict=True)
+    ]
 
 
 def _grad_outputs(
@@ -165,7 +159,11 @@ def _grad_outputs(
 
 
 def _lay_out(
-    reference: Reference, args: list[Any], grad_outputs: Tensors, forward_seed: int
+    reference: Reference,
+    params: Fields,
+    args: list[Any],
+    grad_outputs: Tensors,
+    forward_seed: int,
 ) -> InputSample:
     layout, owners = Layout(), list[int]()
     tree: Tree = {"t": "list", "v": []}
@@ -178,13 +176,11 @@ def _lay_out(
     image = private(reference.device, layout.size)
     elements(image, torch.uint8, len(image)).fill_(0xA5)
     layout.write(image)
-    names, movable = [], []
+    names = []
     for index, (item, value) in zip(owners, layout.items, strict=True):
         stop = item["offset"] + span(item["shape"], item["stride"]) * value.element_size()
         names.append((item["offset"], stop, index))
-        if value.is_contiguous() and not is_structured(value):
-            movable.append(item)
-    return InputSample(tree, grad_tree, image, layout.size, forward_seed, names, movable=movable)
+    return InputSample(params, tree, grad_tree, image, layout.size, forward_seed, names)
 
 
 def _expect(reference: Reference, sample: InputSample, *, double: bool) -> None:
@@ -219,6 +215,7 @@ def _detect_randomness(
     reference.random = reference.stateful = False
     for other in range(seed + 1, seed + 1 + SEEDS):
         again, _ = refs.run(reference, args, grad_outputs, other)
+        reference.reuses_outputs |= bool(refs.memories(values) & refs.memories(again))
         has_sampled = refs.has_sampled(reference.device, other)
         if _differ(values, again):
             once_more, _ = refs.run(reference, args, grad_outputs, other)
@@ -280,12 +277,14 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
 def resample_expected(reference: Reference, sample: InputSample) -> InputSample | None:
     """Return the sample with outputs expected of its present values and a wider tolerance.
 
-    Integers may be what rounded inputs make of them. `None`: there is no oracle.
+    Integers may be what rounded inputs make of them. `None`: it shows nothing new.
     """
-    if sample.oracle != "float64" or sample.random:
+    if sample.random:
         return None
     fresh = replace(sample, expected=[])
-    _expect(reference, fresh, double=True)
+    _expect(reference, fresh, double=sample.oracle == "float64")
+    if sample.oracle != "float64":
+        return fresh
     widened = widen_tolerance(reference, fresh)
     return fresh if widened or any(e.accepted for e in fresh.expected) else None
 
@@ -317,7 +316,7 @@ def nearly_equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     )
 
 
-def _unsound(sample: InputSample) -> str:
+def unsound(sample: InputSample) -> str:
     """Return why the reference cannot judge on these values; empty when it can."""
     for item in sample.expected:
         value = parts(item.value)
@@ -332,17 +331,21 @@ def _unsound(sample: InputSample) -> str:
     return ""
 
 
-def overwritten(sample: InputSample, arena: Arena, base: int, donated: set[int]) -> list[str]:
+def overwritten(
+    sample: InputSample, arena: Arena, base: int, donated: set[int], look: Windows = None
+) -> list[str]:
     """Return what in the arena differs from the master: argument names, or the space between.
 
     Every implementation may overwrite the arguments that the reference itself overwrites.
+    `look` restricts the comparison to some byte ranges; `None`: all bytes.
     """
-    size = sample.size
-    if _same_bytes(arena, base, sample.image, size):
+    windows = [[0, sample.size]] if look is None else look
+    if all(_same_bytes(arena, base, sample.image, *window) for window in windows):
         return []
-    there = elements(arena, torch.uint8, size, base)
-    here = elements(sample.image, torch.uint8, size)
-    different = there != here
+    different = torch.zeros(sample.size, dtype=torch.bool, device=_device(arena))
+    for start, stop in windows:
+        there = elements(arena, torch.uint8, stop - start, base + start)
+        different[start:stop] = there != elements(sample.image, torch.uint8, stop - start, start)
     found, covered = [], torch.zeros_like(different)
     for start, stop, index in sample.names:
         covered[start:stop] = True
@@ -353,13 +356,18 @@ def overwritten(sample: InputSample, arena: Arena, base: int, donated: set[int])
     return found
 
 
-def _same_bytes(arena: Arena, base: int, image: Arena, size: int) -> bool:
-    """Compare `size` bytes, eight at a time: memoryview compares them one by one."""
-    eights, rest = divmod(size, 8)
-    parts = [(torch.int64, eights, 0)] + [(torch.uint8, rest, size - rest)] * bool(rest)
+def _device(arena: Arena) -> str:
+    return "cuda" if isinstance(arena, Block) else "cpu"
+
+
+def _same_bytes(arena: Arena, base: int, image: Arena, start: int, stop: int) -> bool:
+    """Compare bytes, eight at a time: memoryview compares them one by one."""
+    eights, rest = divmod(stop - start, 8)
+    parts = [(torch.int64, eights, start)] + [(torch.uint8, rest, stop - rest)] * bool(rest)
     return all(
-        torch.equal(elements(arena, kind, count, base + start), elements(image, kind, count, start))
-        for kind, count, start in parts
+        torch.equal(elements(arena, kind, count, base + first), elements(image, kind, count, first))
+        for kind, count, first in parts
+        if count
     )
 
 

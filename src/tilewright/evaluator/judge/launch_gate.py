@@ -35,6 +35,7 @@ class Shared:
 
     inputs: Block
     work: Block
+    reserve: int
 
 
 class LaunchGate:
@@ -65,7 +66,7 @@ class LaunchGate:
         work = self._fresh(cuda_driver.SEMAPHORES_BYTES + reserve + pool)
         work.elements(torch.uint8, cuda_driver.SEMAPHORES_BYTES, 0).zero_()
         torch.cuda.synchronize()
-        self.shared[runner] = Shared(block, work)
+        self.shared[runner] = Shared(block, work, reserve)
         return SharedMemory(
             self.driver.export(block), len(block), self.driver.export(work), len(work), reserve
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import mmap
 import os
 from abc import ABC, abstractmethod
@@ -12,35 +11,43 @@ from typing import Any
 
 import torch
 
-from tilewright.wire.cuda_driver import Block
-from tilewright.wire.tensors import Arena
+from tilewright.evaluator.judge.memory_map import MemoryMap
+from tilewright.wire.cuda_driver import SEMAPHORES_BYTES, Block
+from tilewright.wire.names import OutputMemory
+from tilewright.wire.tensors import Arena, Layout, elements
+
+Span = tuple[int, int]
+"""First address of an output, and the first one behind it."""
 
 
 class Memory(ABC):
-    """The memory in which a runner computes; the defaults hold where calls read the arena itself.
+    """The memory in which a runner computes, with its inputs and its outputs."""
 
-    The arena is compared as a whole, so there is no copy of the inputs to look at.
-    """
+    @abstractmethod
+    def write_inputs(self, base: int, image: Arena, size: int) -> bool:
+        """Write `size` bytes of a master at `base` of the inputs; tell whether that worked."""
 
-    @property
-    def writable(self) -> bool:
-        """Whether the judge can write inputs of a timed call into the runner's copy."""
-        return False
+    @abstractmethod
+    def inputs(self, base: int, size: int, windows: list[list[int]]) -> tuple[Arena, int]:
+        """Return an arena with the inputs as they are now in `windows`, and where they begin.
+
+        `windows` are byte ranges of the `size` bytes at `base`.
+        """
 
     @abstractmethod
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
 
-    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:  # noqa: ARG002
-        """Tell whether the copy that a timed call saw is other than `image` in some window."""
+    def overlaps_inputs(self, span: Span) -> bool:  # noqa: ARG002
+        """Tell whether an output lies in the memory of the inputs."""
         return False
 
-    def holds(self, address: int, size: int) -> bool:  # noqa: ARG002
-        """Tell whether an address is in the copy of the inputs, `size` bytes in all."""
-        return False
+    def foreign(self, span: Span) -> set[OutputMemory]:  # noqa: ARG002
+        """Return in which memory an output lies that is not private to the runner."""
+        return set()
 
-    def write(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
-        """Write into the copy of the inputs; tell whether all of it could be written."""
+    def is_callers_copy(self, span: Span) -> bool:  # noqa: ARG002
+        """Tell whether an output lies where the runner's own caller has copied it."""
         return False
 
     def close(self) -> None:  # noqa: B027 - a device's block belongs to the launch gate
@@ -49,75 +56,108 @@ class Memory(ABC):
 
 @dataclass
 class RunnerState:
-    """The judge's record of one runner: its arena, its memory, and the weights that it can hold."""
+    """The judge's record of one runner: its memory, outputs, and the weights that it can hold."""
 
-    inputs: Arena
     memory: Memory
     entries: list[list[Any]] = field(default_factory=list)
     mapping: dict[str, str] = field(default_factory=dict)
+    outputs: dict[int, list[Span]] = field(default_factory=dict)
+    """Where the outputs lie that the caller holds, by the number of the call."""
 
 
-@dataclass(frozen=True)
 class HostMemory(Memory):
-    """A process's memory through a descriptor of `/proc/PID/mem`."""
+    """A process's memory through a descriptor of `/proc/PID/mem`. Lifetime: the descriptors'."""
 
-    fd: int
-    input_copy: int
-    """Where the runner keeps the inputs of timed calls: an address in its memory."""
-    maps: int
-    """A descriptor of `/proc/PID/maps`."""
+    def __init__(self, memory: int, address: int, maps: int) -> None:
+        self._fd = memory
+        self._address = address
+        """Where the runner's inputs begin."""
+        self._map = MemoryMap(maps)
+        self._seen = mmap.mmap(-1, mmap.PAGESIZE)
+        self._size = 0
 
-    @property
-    def writable(self) -> bool:
-        """Whether the descriptor was opened for writing: it is not where `/proc` is read-only."""
-        return fcntl.fcntl(self.fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
+    def write_inputs(self, base: int, image: Arena, size: int) -> bool:
+        data, done = memoryview(_host(image))[:size], 0
+        self._size = max(self._size, base + size)
+        while done < size:
+            try:
+                done += os.pwrite(self._fd, data[done:], self._address + base + done)
+            except OSError:
+                return False
+        return True
+
+    def inputs(self, base: int, size: int, windows: list[list[int]]) -> tuple[Arena, int]:
+        if len(self._seen) < size:
+            self._seen = mmap.mmap(-1, size)
+        for start, stop in windows:
+            into = memoryview(self._seen)[start:stop]
+            if not _read_into(self._fd, self._address + base + start, into):
+                # Whatever was there before is not what the judge wrote.
+                into[:] = bytes(0xFF ^ value for value in into)
+        return self._seen, 0
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        return read_tensor(self.fd, address, like)
+        return read_tensor(self._fd, address, like)
 
-    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
-        # A runner that maps the arena there has not copied it, and gains that time for other work.
-        if not isinstance(image, mmap.mmap):
-            raise TypeError("the master of a process's inputs lies on the host")
-        first = self.input_copy + base
-        if windows and not is_private(self.maps, first, first + len(image)):
-            return True
-        return differs(self.fd, first, image, windows)
+    def overlaps_inputs(self, span: Span) -> bool:
+        return span[0] < self._address + self._size and span[1] > self._address
 
-    def holds(self, address: int, size: int) -> bool:
-        return self.input_copy <= address < self.input_copy + size
-
-    def write(self, offset: int, data: bytes) -> bool:
-        try:
-            return os.pwrite(self.fd, data, self.input_copy + offset) == len(data)
-        except OSError:
-            return False
+    def foreign(self, span: Span) -> set[OutputMemory]:
+        return self._map.kinds(*span)
 
     def close(self) -> None:
-        os.close(self.fd)
-        os.close(self.maps)
+        os.close(self._fd)
+        self._map.close()
+
+
+def _host(arena: Arena) -> mmap.mmap:
+    if not isinstance(arena, mmap.mmap):
+        raise TypeError("the master of a process's inputs lies on the host")
+    return arena
 
 
 @dataclass(frozen=True)
 class DeviceMemory(Memory):
-    """A block of the judge that the runner has mapped at `base`; its calls allocate there."""
+    """Blocks of the judge that the runner has mapped; its calls allocate in `work`, at `base`."""
 
-    block: Block
+    input_block: Block
+    work: Block
     base: int
+    reserve: int
+    """Bytes behind the semaphores where the runner copies outputs that lie elsewhere."""
+
+    def write_inputs(self, base: int, image: Arena, size: int) -> bool:
+        into = self.input_block.elements(torch.uint8, size, base)
+        into.copy_(elements(image, torch.uint8, size))
+        return True
+
+    def inputs(self, base: int, size: int, windows: list[list[int]]) -> tuple[Arena, int]:
+        del size, windows
+        return self.input_block, base
+
+    def is_callers_copy(self, span: Span) -> bool:
+        return 0 <= span[0] - self.base - SEMAPHORES_BYTES < self.reserve
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         offset, size = address - self.base, like.numel() * like.element_size()
         if size == 0:
             return torch.empty(like.shape, dtype=like.dtype, device="cuda")
-        if offset < 0 or offset + size > len(self.block) or offset % like.element_size():
+        if offset < 0 or offset + size > len(self.work) or offset % like.element_size():
             return None
-        return self.block.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
+        return self.work.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
 
 
 def private(device: torch.device, size: int) -> Arena:
     """Return memory of our own for the master of `size` bytes of inputs."""
     size = max(size, mmap.PAGESIZE)
     return Block.private(size) if device.type == "cuda" else mmap.mmap(-1, size)
+
+
+def write_layout(runner: RunnerState, layout: Layout, device: torch.device) -> None:
+    """Write the values of a layout at the beginning of a runner's inputs."""
+    image = private(device, layout.size)
+    layout.write(image)
+    runner.memory.write_inputs(0, image, layout.size)
 
 
 def read_tensor(memory: int, address: int, like: torch.Tensor) -> torch.Tensor | None:
@@ -127,34 +167,6 @@ def read_tensor(memory: int, address: int, like: torch.Tensor) -> torch.Tensor |
         return value
     into = memoryview((ctypes.c_char * value.nbytes).from_address(value.data_ptr())).cast("B")
     return value if _read_into(memory, address, into) else None
-
-
-def is_private(maps: int, first: int, stop: int) -> bool:
-    """Tell whether all memory between two addresses is anonymous and private, by /proc/PID/maps."""
-    os.lseek(maps, 0, os.SEEK_SET)
-    text = b""
-    while part := os.read(maps, 1 << 16):
-        text += part
-    covered = 0
-    # A name may hold any other character that ends a line.
-    for line in text.removesuffix(b"\n").split(b"\n") if text else ():
-        span, rights, _, _, inode = line.split(maxsplit=5)[:5]
-        start, end = (int(address, 16) for address in span.split(b"-"))
-        shared = min(end, stop) - max(start, first)
-        if shared > 0:
-            if not rights.endswith(b"p") or inode != b"0":
-                return False
-            covered += shared
-    return covered == stop - first
-
-
-def differs(memory: int, address: int, image: mmap.mmap, windows: list[list[int]]) -> bool:
-    """Tell whether any of `windows` (start, stop) at `address` is other than in `image`."""
-    for start, stop in windows:
-        there = memoryview(bytearray(stop - start))
-        if not _read_into(memory, address + start, there) or there != image[start:stop]:
-            return True
-    return False
 
 
 def _read_into(memory: int, address: int, into: memoryview) -> bool:

@@ -6,27 +6,27 @@ code, so it is sandboxed like a runner, but it never runs a candidate.
 
 from __future__ import annotations
 
-import mmap
-import os
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from tilewright.evaluator.judge import (
     degenerate_answers,
-    delayed_inputs,
     inputs,
+    output_memory,
     reference,
     soundness,
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare, describe_mismatch
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.integer_comparison import names_ties
-from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState
+from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import ProblemFailure
+from tilewright.evaluator.judge.renewed_inputs import renew
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
 from tilewright.evaluator.judge_client import messages
@@ -38,7 +38,8 @@ from tilewright.evaluator.judge_client.messages import (
     Request,
 )
 from tilewright.wire.frames import Channel, ChannelClosed, FrameError, Tree
-from tilewright.wire.tensors import Layout, elements
+from tilewright.wire.names import OutputMemory
+from tilewright.wire.tensors import Layout
 
 UNREADABLE = Mismatch("values", "its output cannot be read from its memory")
 TIMED_TOLERANCE_FACTOR = 2.0
@@ -75,7 +76,7 @@ class Judge:
             messages.MakeSample: self.make_sample,
             PublishSample: self.publish_sample,
             messages.CheckOutputs: self.check_outputs,
-            messages.WriteDelayed: self.write_delayed,
+            messages.RenewSample: self.renew_sample,
             messages.FinishTimed: self.finish_timed,
             messages.LintCase: lambda message: degenerate_answers.lint(self.reference, message),
             messages.CheckHealth: lambda message: soundness.check(
@@ -96,14 +97,8 @@ class Judge:
         return messages.ProblemLoaded(tree, self.init_layout.size, is_module)
 
     def map_inputs(self, message: messages.MapInputs) -> Done:
-        arena = mmap.mmap(message.fds[0], message.inputs)
-        os.close(message.fds[0])
-        known = self.runners.get(message.runner)
-        if known is not None:
-            known.inputs = arena
-        else:
-            memory = HostMemory(message.fds[1], message.input_copy, message.fds[2])
-            self.runners[message.runner] = RunnerState(arena, memory)
+        memory, maps = message.fds
+        self.runners[message.runner] = RunnerState(HostMemory(memory, message.address, maps))
         return Done()
 
     def forget(self, message: messages.Forget) -> Done:
@@ -119,7 +114,7 @@ class Judge:
         return Done()
 
     def publish_init(self, message: messages.PublishInit) -> Done:
-        self.init_layout.write(self.runners[message.runner].inputs)
+        write_layout(self.runners[message.runner], self.init_layout, self.device)
         return Done()
 
     def make_sample(self, message: messages.MakeSample) -> messages.SampleLayout:
@@ -149,48 +144,39 @@ class Judge:
             stateful=self.reference.stateful,
             skipped=sample.skipped,
             call_s=self.reference.call_s,
-            aliases=self.reference.aliases or bool(self.writable | sample.overwrites),
-            movable=len(sample.movable),
+            aliases=self._may_alias(sample),
         )
 
-    def publish_sample(self, message: PublishSample) -> Done:
-        self.perturb(message)
-        self.copy_sample(message)
-        return Done()
+    def renew_sample(self, message: messages.RenewSample) -> messages.SampleRenewed:
+        sample = self.samples[message.sample]
+        fresh = renew(
+            self.reference,
+            sample,
+            message.seed,
+            message.forward_seed,
+            message.variation,
+            varied=message.varied,
+        )
+        return messages.SampleRenewed(fresh, sample.tree)
 
-    def perturb(self, message: PublishSample) -> None:
-        """Change the master of a sample, if the message asks for that."""
-        if message.perturb is not None:
-            self.samples[message.sample].perturb(message.perturb)
-
-    def copy_sample(self, message: PublishSample) -> None:
-        """Write a master into its slot."""
+    def publish_sample(self, message: PublishSample) -> messages.InputsWritten:
+        """Write a master into the runner's inputs."""
         sample, runner = self.samples[message.sample], self.runners[message.runner]
-        into = elements(runner.inputs, torch.uint8, sample.size, message.base)
-        into.copy_(elements(sample.image, torch.uint8, sample.size))
-        if message.late is not None and runner.memory.writable:
-            delayed_inputs.hide(sample, runner.inputs, message.base, message.late)
-
-    def write_delayed(self, message: messages.WriteDelayed) -> messages.DelayedWritten:
-        sample, runner = self.samples[message.sample], self.runners[message.runner]
-        given = (sample, runner.inputs, runner.memory, message.base, message.late)
-        written = not runner.memory.writable or delayed_inputs.write_delayed(*given)
-        return messages.DelayedWritten(written)
+        written = runner.memory.write_inputs(message.base, sample.image, sample.size)
+        return messages.InputsWritten(written)
 
     def check_outputs(self, message: messages.CheckOutputs) -> messages.CallAnswer:
-        sample, runner = self.samples[message.sample], self.runners[message.runner]
-        mutated = inputs.overwritten(sample, runner.inputs, message.base, self.writable)
+        sample = self.samples[message.sample]
         if self.rule is not None and self.rule["name"] == "runs":
-            return _answer(RIGHT, mutated, None)
+            return _answer(RIGHT, None)
         difference, worst = self._shape_of(sample, message.outputs), None
+        outputs = self.snapshots[message.runner]
         if difference is None:
-            places = [item.get("address", 0) for item in message.outputs]
-            outputs = self._snapshot(sample, runner, places)
             difference, worst = self._compare(sample, outputs)
             wrong = self.rule is None and difference.kind == "values"
             if wrong and inputs.widen_tolerance(self.reference, sample):
                 difference, worst = self._compare(sample, outputs)
-        return _answer(difference, mutated, worst)
+        return _answer(difference, worst)
 
     def _compare(
         self, sample: InputSample, outputs: list[torch.Tensor | None]
@@ -215,12 +201,10 @@ class Judge:
     def finish_timed(self, message: messages.FinishTimed) -> messages.TimedAnswer:
         assert message.sample is not None
         sample, runner = self.samples[message.sample], self.runners[message.runner]
-        mutated = inputs.overwritten(sample, runner.inputs, message.base, self.writable)
-        if runner.memory.differs(message.base, sample.image, message.look):
-            mutated.append("the inputs of a timed call")
-        alias = any(
-            runner.memory.holds(address, len(runner.inputs)) for address in message.addresses
-        )
+        windows = [[0, sample.size]] if message.look is None else message.look
+        seen = runner.memory.inputs(message.base, sample.size, windows)
+        mutated = inputs.overwritten(sample, *seen, self.writable, windows)
+        misplaced = self._misplaced(sample, runner, message)
         if message.keep:
             self.snapshots[message.runner] = self._snapshot(sample, runner, message.addresses)
         if message.expect:
@@ -228,13 +212,32 @@ class Judge:
             values, _ = reference.run(self.reference, args, grads, sample.forward_seed)
             self.snapshots["eager"] = list(values)
         difference = self._compare_timed(sample) if message.compare else None
-        if message.next is not None:
-            self.publish_sample(message.next)
-        return messages.TimedAnswer(**vars(_answer(difference, mutated, None, alias=alias)))
+        answer = _answer(difference, None, mutated, misplaced)
+        return messages.TimedAnswer(**vars(answer))
+
+    def _misplaced(
+        self, sample: InputSample, runner: RunnerState, message: messages.FinishTimed
+    ) -> list[OutputMemory]:
+        """Return where outputs lie in memory that their caller could not keep."""
+        sizes = [inputs.byte_size(item.value) for item in sample.expected]
+        spans = [
+            (address, address + size)
+            for address, size in zip(message.addresses, sizes, strict=False)
+            if address and size
+        ]
+        runner.outputs = {
+            call: where for call, where in runner.outputs.items() if call in message.held
+        }
+        found = output_memory.misplaced(
+            runner, spans, self.reference, aliases=self._may_alias(sample)
+        )
+        runner.outputs[message.call] = spans
+        return found
 
     def _compare_timed(self, sample: InputSample) -> Mismatch | None:
         outputs, centers = self.snapshots.pop("candidate"), self.snapshots.pop("eager")
-        for item, output, center in zip(sample.expected, outputs, centers, strict=True):
+        for known, output, center in zip(sample.expected, outputs, centers, strict=True):
+            item = replace(known, reference_error=0.0) if sample.varied else known
             if output is None or center is None:
                 difference = UNREADABLE
             elif self.rule is not None:
@@ -247,7 +250,9 @@ class Judge:
             if difference.kind == "values" and strict:
                 # Only now is the tolerance of ill-conditioned inputs computed.
                 fresh = inputs.resample_expected(self.reference, sample)
-                if fresh is not None and not self._compare(fresh, outputs)[0].kind:
+                if fresh is not None and (
+                    inputs.unsound(fresh) or not self._compare(fresh, outputs)[0].kind
+                ):
                     return None
             if difference.kind:
                 return difference
@@ -268,6 +273,10 @@ class Judge:
                 return mismatch
         return None
 
+    def _may_alias(self, sample: InputSample) -> bool:
+        """Tell whether an output may be a view of an input."""
+        return self.reference.aliases or bool(self.writable | sample.overwrites)
+
     def _snapshot(
         self, sample: InputSample, runner: RunnerState, places: list[int]
     ) -> list[torch.Tensor | None]:
@@ -279,13 +288,18 @@ class Judge:
 
 
 def _answer(
-    difference: Mismatch | None, mutated: list[str], worst: float | None, *, alias: bool = False
+    difference: Mismatch | None,
+    worst: float | None,
+    mutated: list[str] | None = None,
+    misplaced: list[OutputMemory] | None = None,
 ) -> messages.CallAnswer:
     difference = difference or RIGHT
     error = difference.error_over_tolerance if difference.kind else worst
     if error is not None and not error < float("inf"):
         error = None
-    return messages.CallAnswer(difference.kind, difference.message, error, mutated, alias)
+    return messages.CallAnswer(
+        difference.kind, difference.message, error, mutated or [], misplaced or []
+    )
 
 
 def _shown(structure: str) -> str:

@@ -73,6 +73,10 @@ class Reference:
     """Whether one forward seed gives two outputs too: it keeps something from call to call."""
     aliases: bool = False
     """Whether its last call returned a view of an input."""
+    shares_outputs: bool = False
+    """Whether two outputs of its last call lay in the same memory."""
+    reuses_outputs: bool = False
+    """Whether it returns memory that it keeps from call to call, such as a weight."""
 
     @property
     def model(self) -> torch.nn.Module | None:
@@ -222,9 +226,19 @@ def run_on(
         outputs, kind = _evaluate(reference.function, reference, list(copies), grad_outputs)
         _finish(reference.device)
     reference.call_s = time.perf_counter() - start
-    given = {_memory(v) for v in tensors(copies)} - {0}
-    reference.aliases = any(_memory(v) in given for v in outputs)
+    given, returned = memories(tensors(copies)), memories(outputs)
+    reference.aliases = bool(given & returned)
+    reference.shares_outputs = len(returned) < sum(_memory(value) != 0 for value in outputs)
+    model = reference.model
+    if model is not None:
+        kept = memories([*model.parameters(), *model.buffers()])
+        reference.reuses_outputs |= bool(kept & returned)
     return outputs, kind
+
+
+def memories(values: Sequence[torch.Tensor]) -> set[int]:
+    """Return where the storages of tensors lie that have one."""
+    return {_memory(value) for value in values} - {0}
 
 
 def _memory(value: torch.Tensor) -> int:

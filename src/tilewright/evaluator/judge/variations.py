@@ -52,16 +52,12 @@ WIDE_RANGE = (torch.float32, torch.float64, torch.bfloat16)
 """Types that hold larger values than float16."""
 LOOKED_AT = 64
 """Number of rows that are checked for being sorted."""
-LONG_ROW = 16
-"""Elements from which on a row is no point, box or colour, whose places mean something."""
-SWAPPED = 8
-"""Number of elements that a perturbation exchanges between the halves of a tensor."""
 
 
 def is_structured(value: torch.Tensor) -> bool:
     """Tell whether a tensor's values mean more than a sample: zeros, few values, sums to one.
 
-    Such a tensor keeps its values under every variation, and is never shuffled.
+    Such a tensor keeps its values under every variation.
     """
     codes, value = value.dtype in FLOAT8, parts(value)
     if not value.is_floating_point() or value.numel() == 0:
@@ -105,9 +101,18 @@ def _has_few_values(sample: torch.Tensor, kind: torch.dtype, *, codes: bool) -> 
     return bool(known.numel() < min(FEW_VALUES, steps / 4))
 
 
-def vary(value: torch.Tensor, variation: str, generator: torch.Generator) -> torch.Tensor:
-    """Return `value` varied, in its layout; integer and structured tensors are not varied."""
-    if variation == "nominal" or is_structured(value):
+def vary(
+    value: torch.Tensor,
+    variation: str,
+    generator: torch.Generator,
+    *,
+    structured: bool | None = None,
+) -> torch.Tensor:
+    """Return `value` varied, in its layout; integer and structured tensors are not varied.
+
+    `structured`, if given, is what `is_structured` has found before.
+    """
+    if variation == "nominal" or (is_structured(value) if structured is None else structured):
         return value
     name, _, divisor = variation.partition("/")
     if name.endswith("_half_range") and parts(value).dtype not in WIDE_RANGE:
@@ -196,27 +201,3 @@ def _parts_of(
 def _between(count: int, most: float, generator: torch.Generator) -> torch.Tensor:
     """Return uniform numbers between -most and most."""
     return (torch.rand(count, generator=generator, device=generator.device) * 2 - 1) * most
-
-
-def perturb(value: torch.Tensor, generator: torch.Generator) -> None:
-    """Give an unstructured tensor other values in place: roll it, exchange two stretches.
-
-    Long rows are rolled in themselves, and then on into each other, so that no row occurs again.
-    Short ones move as they are. No value is made or lost: only places change.
-    """
-    if value.dim() == 0 or value.numel() < 2:
-        return
-    choices = torch.randint(0, 1 << 40, (4,), generator=generator).tolist()
-    flat, row = value.view(-1), value.shape[-1]
-    if value.dim() > 1 and row >= LONG_ROW:
-        value.copy_(torch.roll(value, 1 + choices[3] % (row - 1), -1))
-        flat.copy_(torch.roll(flat, 1 + choices[0] % (flat.numel() - 1)))
-    else:
-        value.copy_(torch.roll(value, 1 + choices[0] % max(value.shape[0] - 1, 1), 0))
-    half = flat.numel() // 2
-    length = min(half, SWAPPED)
-    first = choices[1] % (half - length + 1)
-    second = half + choices[2] % (half - length + 1)
-    kept = flat[first : first + length].clone()
-    flat[first : first + length] = flat[second : second + length]
-    flat[second : second + length] = kept

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 
 from tilewright.evaluator.judge import weights
-from tilewright.evaluator.judge.memory_reader import RunnerState
+from tilewright.evaluator.judge.memory_reader import RunnerState, write_layout
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import Done
@@ -94,5 +94,5 @@ class WeightLoader:
                 if ours in self._applied
             }
         )
-        layout.write(runner.inputs)
+        write_layout(runner, layout, self._reference.device)
         return messages.WeightsPublished(tree)

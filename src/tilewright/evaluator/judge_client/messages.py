@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform, get_args
 
 from tilewright.wire.frames import Fields, Frame, FrameError, Tree
+from tilewright.wire.names import OutputMemory
 
 PROBLEM_FAILED = "problem_failed"
 """Kind of the frame that reports a failure of the problem's own code."""
@@ -79,9 +80,8 @@ def decode(frame: Frame) -> Request[Any]:
     if kind.FDS:
         fields[kind.FDS] = frame.fds
     try:
-        for name in ("next", "publish"):
-            if fields.get(name) is not None:
-                fields[name] = PublishSample(**fields[name])
+        if fields.get("publish") is not None:
+            fields["publish"] = PublishSample(**fields["publish"])
         return kind(**fields)
     except TypeError as error:
         raise FrameError(f"fields of {frame.kind!r}: {error}") from error
@@ -124,16 +124,15 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
 
 
 class MapInputs(Request[Done], kind="map"):
-    """Map a CPU runner's input memory; the first time with descriptors of the runner's memory.
+    """Know a CPU runner by descriptors of its memory and of its memory map.
 
-    `inputs` is the size in bytes; `input_copy` is the address of the runner's own copy.
+    `address` is where its input memory begins.
     """
 
     FDS: ClassVar[str] = "fds"
 
     runner: str
-    inputs: int
-    input_copy: int
+    address: int
     fds: tuple[int, ...] = ()
 
 
@@ -229,8 +228,6 @@ class SampleLayout(Answer):
     call_s: float
     aliases: bool
     """Whether the reference returns a view of an input, or inputs are writable."""
-    movable: int
-    """Number of input tensors whose elements may be moved between timed calls."""
 
 
 class MakeSample(Request[SampleLayout], kind="sample"):
@@ -248,33 +245,45 @@ class MakeSample(Request[SampleLayout], kind="sample"):
     timed: bool
 
 
-class PublishSample(Request[Done], kind="publish"):
+class SampleRenewed(Answer):
+    """Whether the sample holds values that its generator made under the new seed.
+
+    `tree` lays its arguments out; values of it that are no tensors may be new too.
+    """
+
+    fresh: bool
+    tree: Tree
+
+
+class RenewSample(Request[SampleRenewed], kind="renew"):
+    """Sample the inputs of a timed call anew, in the memory of an earlier sample.
+
+    The judge computes `variation` for every call, and uses it only if `varied`. So the time between
+    two calls does not tell the candidate which values come next.
+    """
+
+    sample: str
+    seed: int
+    forward_seed: int
+    variation: str
+    varied: bool
+
+
+class InputsWritten(Answer):
+    """Whether the inputs could be written into the runner's memory."""
+
+    written: bool
+
+
+class PublishSample(Request[InputsWritten], kind="publish"):
     """Write an input sample at `base` bytes into a runner's input memory.
 
-    `perturb` is the seed of a change of the values. `late` is the seed that selects a part of the
-    inputs; the runner gets that part only when it is ready for the call.
+    A CPU runner is stopped meanwhile: it can read the inputs only once its call has begun.
     """
 
     sample: str
     runner: str
     base: int
-    perturb: int | None = None
-    late: int | None = None
-
-
-class DelayedWritten(Answer):
-    """Whether the delayed part of the inputs could be written."""
-
-    written: bool
-
-
-class WriteDelayed(Request[DelayedWritten], kind="write_delayed"):
-    """Write the part of the inputs that was held back from a runner that is now ready."""
-
-    sample: str
-    runner: str
-    base: int
-    late: int
 
 
 class CallAnswer(Answer):
@@ -285,8 +294,8 @@ class CallAnswer(Answer):
     error: float | None
     mutated: list[str]
     """Inputs that the call changed and that it may not change."""
-    alias: bool
-    """Whether an output lies in the memory of the inputs."""
+    misplaced: list[OutputMemory]
+    """Memory in which an output lies although the caller could not keep it there."""
 
 
 class TimedAnswer(CallAnswer):
@@ -296,27 +305,27 @@ class TimedAnswer(CallAnswer):
 
 
 class CheckOutputs(Request[CallAnswer], kind="check"):
-    """Compare the outputs of a runner with the expected ones; `outputs` is what it says of them."""
+    """Compare outputs that were kept with the expected ones; `outputs` is the runner's report."""
 
     sample: str
     runner: str
-    base: int
     outputs: list[Tree]
 
 
 class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
-    """Look at a timed call that has ended, and write the inputs of the next one.
+    """Look at a call that has ended.
 
-    One message does all of this, because every exchange delays the next timed call.
+    One message does all of this, because every exchange delays the next call.
 
     Attributes:
         sample: the input sample; `None`: report only the time.
         addresses: where the runner says its outputs lie.
-        look: byte ranges of the runner's copy of the inputs to compare with the master.
+        call: number of the call, by which its outputs are known later.
+        held: numbers of earlier calls of this runner whose outputs the caller still holds.
+        look: byte ranges of the runner's inputs to compare with the master; `None`: all of them.
         keep: copy the outputs away.
         expect: compute the expected outputs now, since no baseline did.
         compare: compare the candidate's outputs with the baseline's or the expected ones.
-        next: what to write for the next call.
         wait_s: how long the judge waits for the end of the call on a GPU.
     """
 
@@ -324,11 +333,12 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     runner: str = ""
     base: int = 0
     addresses: list[int] = field(default_factory=list)
-    look: list[list[int]] = field(default_factory=list)
+    call: int = 0
+    held: list[int] = field(default_factory=list)
+    look: list[list[int]] | None = None
     keep: bool = False
     expect: bool = False
     compare: bool = False
-    next: PublishSample | None = None
     wait_s: float = 0.0
 
 

@@ -166,7 +166,9 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
         raise EvaluationEnded.unjudged(reason, message)
     runner, slot = pool.runners["candidate"], _slot(session, case, variation, repeat)
     try:
-        result = pool.call(runner, sample, slot, count_operators=not seen.operator_counts)
+        made = pool.call(runner, sample, slot)
+        if not seen.operator_counts:
+            seen.operator_counts.update(pool.count_operators(runner, sample))
     except EvaluationEnded as ended:
         message = getattr(ended.outcome, "message", ended.outcome.verdict)
         cases.append(_record(sample, "fail", message[:500]))
@@ -175,11 +177,10 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     if origin is InputOrigin.NOMINAL:
         # Not of hidden sizes, which stay secret.
         seen.calls.append(sample.call_fields(0))
-    answer = pool.check(runner, sample, slot, result)
-    seen.operator_counts.update(result.operator_counts)
-    seen.launches.append(result.launches)
+    answer = made.answer
+    seen.launches.append(made.result.launches)
     seen.mutated += [item for item in answer.mutated if item not in seen.mutated]
-    seen.alias |= any(item.alias for item in result.outputs) and not layout.aliases
+    seen.misplaced += [item for item in answer.misplaced if item not in seen.misplaced]
     detail = answer.message or ("; ".join(answer.mutated) and f"overwrote {answer.mutated}")
     if answer.wrong:
         cases.append(_record(sample, "fail", detail))
@@ -189,6 +190,8 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
         session.judge.forget(sample)
         raise EvaluationEnded(_wrong(sample, origin, answer))
     cases.append(_record(sample, "pass", detail, answer.error))
+    if variation != "nominal":
+        pool.usable_variations.setdefault(case.name, []).append(variation)
     session.judge.forget(sample)
     return layout.size
 
@@ -288,8 +291,7 @@ def _passes_in_fresh_runner(session: EvaluationSession, *, resampled: bool) -> b
             pool.load_weights(FRESH_RUNNER)
         runner.stage = Stage.CORRECTNESS
         sample = session.judge.sample(session.request.problem.cases[0], "nominal")
-        result = pool.call(runner, sample, 0)
-        return not pool.check(runner, sample, 0, result).wrong
+        return not pool.call(runner, sample, 0).answer.wrong
     except EvaluationEnded:
         return None
     finally:

@@ -185,12 +185,12 @@ def _judged_on_case(
         sample = samples[-1]
         if not any(math.prod(item["shape"]) for item in sample.layout.outputs):
             return SuppressedRun(None)
-        result = pool.call(runner, sample, 0)
-        if pool.check(runner, sample, 0, result).wrong:
+        made = pool.call(runner, sample, 0)
+        if made.answer.wrong:
             timed = session.on_gpu
             return SuppressedRun(False, _median_call_s(session, runner, sample) if timed else None)
         if number:
-            differ = differ or bool(pool.check(runner, samples[-2], 0, result).wrong)
+            differ = differ or bool(pool.compare(runner, samples[-2], made.result).wrong)
     return SuppressedRun(right=True if differ else None)
 
 

@@ -97,6 +97,16 @@ class ProcessTree:
                 total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
         return total
 
+    def waited_s(self) -> float:
+        """Return the seconds in which the payload's first thread could have run and did not.
+
+        Other programs had its core. Some kernels do not count this; then it is 0.
+        """
+        for pid in self.pids[:1]:
+            with suppress(OSError, ValueError, IndexError):
+                return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[1]) / 1e9
+        return 0.0
+
     def freeze(self) -> bool:
         """Stop every process, the payload first; wait for that, and tell whether all are stopped.
 

@@ -1,65 +1,42 @@
-"""CPU time that a runner uses outside its timed calls, from readings of its CPU clock."""
+"""The time of a call on a CPU, from the supervisor's readings of two clocks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-RELEASE_SLACK_S = 3e-4
-"""Seconds that a resumed runner may take until it waits for its release. A longer time counts as
-part of the call, because other threads of the runner may work in it."""
+MAX_EMPTY_CALL_S = 5e-6
+"""Most seconds that a call is credited with for what every call costs: to go on after a stop, and
+to be stopped. A candidate could use a larger credit for its own work."""
+ASLEEP_S = 5e-5
+"""Seconds of a call in which a runner may sleep, and which do not count: it wakes up, and it waits
+to be stopped."""
 
 
 @dataclass(frozen=True)
-class CpuReadings:
-    """The supervisor's readings around one timed call.
+class CallReadings:
+    """The supervisor's readings of one call, from the moment in which its inputs can be read."""
 
-    CPU readings are seconds of the runner's CPU clock; moments are on `time.perf_counter`.
+    cpu_s: float
+    """CPU seconds of the runner's processes until the judge had read their outputs."""
+    late_cpu_s: float
+    """The part of it after they had been stopped: zero, unless somebody woke them."""
+    waited_s: float
+    """Seconds in which its first thread could have run, but other programs had its core."""
+    done_s: float
+    """Seconds until the runner reported completion."""
+    stopped_s: float
+    """Seconds until its processes were stopped."""
+
+
+def call_s(readings: CallReadings, empty_s: float, threads: int) -> float:
+    """Return the seconds of a call, less those of an empty one (`empty_s`, limited).
+
+    A runner of one thread is charged for its CPU time: that clock is exact once the runner is
+    stopped, and it does not run while the core is another's. Time in which the runner sleeps counts
+    beyond `ASLEEP_S`. With several threads the call lasts until all of them are stopped.
     """
-
-    before: float
-    """CPU when the previous call had ended and the runner was stopped."""
-    stopped: float
-    """CPU when the runner was stopped after the call."""
-    after: float
-    """CPU just before the runner goes on."""
-    released_at: float
-    done_at: float
-    stopped_at: float
-    ready: float | None = None
-    """CPU when the runner was ready for its release; `None`: it was not stopped there."""
-    resumed_at: float | None = None
-    """When it went on from there."""
-
-
-def untimed_cpu_s(readings: CpuReadings, threads: int) -> float:
-    """Return the CPU seconds outside the call since the end of the previous one.
-
-    A runner of one thread cannot use more CPU time in a call than the call lasts. With several
-    threads it can, so CPU time is counted between the moments in which the runner is stopped.
-    """
-    lasted = readings.done_at - readings.released_at
-    if threads == 1 or readings.ready is None or readings.resumed_at is None:
-        return readings.after - lasted - readings.before
-    early = cpu_before_release_s(
-        readings.stopped - readings.ready,
-        readings.stopped_at - readings.released_at,
-        readings.released_at - readings.resumed_at,
-        threads,
-    )
-    return (
-        readings.ready
-        - readings.before
-        + early
-        + (readings.stopped_at - readings.done_at)
-        + (readings.after - readings.stopped)
-    )
-
-
-def cpu_before_release_s(used_s: float, lasted_s: float, awake_s: float, threads: int) -> float:
-    """Return the CPU seconds that several threads used between resumption and release.
-
-    The CPU clock gives only the sum between two moments in which the runner is stopped (`used_s`).
-    A call of `lasted_s` uses at most that time on each thread. In the `awake_s` before the release
-    one thread waits in a loop.
-    """
-    return max(used_s - threads * lasted_s - awake_s, 0.0)
+    credit = min(empty_s, MAX_EMPTY_CALL_S)
+    if threads > 1:
+        return readings.stopped_s + readings.late_cpu_s - credit
+    asleep_s = readings.done_s - readings.cpu_s - readings.waited_s
+    return readings.cpu_s + max(asleep_s - ASLEEP_S, 0.0) - credit

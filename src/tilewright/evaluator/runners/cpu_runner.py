@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import random
 import select
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tilewright.evaluator.processes.process_tree import (
     STOPPED_S,
     signal_name,
 )
-from tilewright.evaluator.runners.cpu_accounting import RELEASE_SLACK_S, CpuReadings, untimed_cpu_s
+from tilewright.evaluator.runners.cpu_accounting import CallReadings, call_s
 from tilewright.evaluator.runners.messages import (
     Addresses,
     ErrorReport,
@@ -36,9 +37,8 @@ from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Fram
 
 POLL_INTERVAL_S = 0.05
 """Seconds between two checks of client, deadline and memory while the supervisor waits."""
-RESUME_TIMEOUT_S = 0.01
-"""Seconds that a resumed runner may take until it waits in its loop again. A runner that sleeps is
-released after this time."""
+MIN_HELD = 2
+"""Calls whose outputs their caller holds at least."""
 SPIN_CHECK = 512
 """Reads of the sync page between two checks of channel and deadline."""
 
@@ -48,9 +48,9 @@ class CallTiming:
     """One timed call by the supervisor's clock."""
 
     total_s: float
-    """Seconds from release to the report of completion."""
+    """Seconds from the moment in which the inputs can be read until no output can change."""
     untimed_cpu_s: float
-    """CPU seconds that the runner used outside the call, since the end of its previous one."""
+    """CPU seconds that the runner used between its previous call and that moment."""
     result: Result
 
 
@@ -97,6 +97,7 @@ class Runner:
         watch: Callable[[], None],
         deadline: float,
         threads: int,
+        held_seed: int = 0,
     ) -> None:
         self.name = name
         self.child = child
@@ -113,7 +114,14 @@ class Runner:
         self.inputs_bytes = 0
         self.page = SyncPage()
         self.base = 0
-        """Address of the runner's own copy of the inputs."""
+        """Address of the runner's inputs."""
+        self.empty_call_s = 0.0
+        """Seconds of a call that does nothing, measured before a candidate is loaded."""
+        self.held: list[int] = []
+        """Numbers of the calls whose outputs the caller still holds."""
+        self.max_held = MIN_HELD
+        """How many calls at most that are."""
+        self._choices = random.Random(held_seed)
         self._watch_client = watch
         self._deadline = deadline
         self._threads = threads
@@ -130,27 +138,27 @@ class Runner:
         self._watch_client, self._deadline, self.reused = watch, deadline, True
 
     def reserve_inputs(self, inputs: int) -> tuple[int, ...]:
-        """Map input memory of at least these bytes; return descriptors, which the caller closes.
+        """Have the runner make memory for inputs; return descriptors, which the caller closes.
 
-        One is of the input memory; the first time also of the runner's memory and its memory map.
+        The first time there are two, of the runner's memory and its memory map; later none.
         """
         first = not self.inputs_bytes
         self.inputs_bytes = page_round(inputs)
-        arena = sealed_memory("inputs", self.inputs_bytes)
-        memory: list[int] = []
+        fds = (self.page.fd,) if first else ()
+        frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=2 * first)
+        memory = tuple(frame.fds[: 2 * first])
         try:
-            fds = (arena, self.page.fd) if first else (arena,)
-            frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=2 * first)
-            memory = list(frame.fds[: 2 * first])
             base = self._read("mapped", frame, Mapped).base
-            if first:
-                # Trusted, because no candidate is loaded yet.
-                self.base = base
+            if first and len(memory) != len(("memory", "map")):
+                raise self._forged("it sent no descriptors of its memory")
         except BaseException:
-            for fd in (arena, *memory):
+            for fd in memory:
                 os.close(fd)
             raise
-        return (arena, *memory)
+        if first:
+            # Trusted, because no candidate is loaded yet.
+            self.base = base
+        return memory
 
     def output_addresses(self, count: int) -> list[int]:
         """Return where the runner says that the outputs of a timed call lie."""
@@ -220,65 +228,70 @@ class Runner:
         self._expect("run_suppressed", self.ask("suppress_launches", {}))
 
     def call(self, fields: Fields) -> Result:
-        """Answer one untimed call."""
+        """Answer one call whose operators are counted, on inputs that have been written."""
         return self._read("result", self.ask("call", fields), Result)
 
     def timed_call(
         self,
         fields: Fields,
-        snapshot: Callable[[], None] = lambda: None,
-        write_delayed: Callable[[], bool] | None = None,
+        write_inputs: Callable[[], bool] = lambda: True,
+        finish: Callable[[int], None] = lambda _: None,
     ) -> CallTiming:
-        """Make one timed call: the runner gets ready, is released, and reports completion.
+        """Make one call whose inputs the runner can read only once its time runs.
 
-        `write_delayed`, if given, runs while the ready runner is stopped. When the runner reports
-        completion the supervisor stops it, and `snapshot` runs before it may go on. So a runner
-        that reports too early is stopped with unfinished outputs.
+        The supervisor stops the ready runner. `write_inputs` runs then, and the runner goes on.
+        When it reports completion the supervisor stops it again. `finish` gets the number of the
+        call, and runs before the runner may go on. So a runner that reports too early is stopped
+        with unfinished outputs. All CPU time between the two stops is part of the call.
         """
         self._sequence += 1
-        sequence, flags = self._sequence, self.page.flags
+        sequence, flags, tree = self._sequence, self.page.flags, self.child.tree
         limit = time.monotonic() + self.limits.call_timeout_s
-        self._send("arm", {**fields, "sequence": sequence, "wait_s": self.limits.call_timeout_s})
+        wait_s = self.limits.call_timeout_s
+        held = {"held": self.held, "sequence": sequence, "wait_s": wait_s}
+        self._send("arm", {**fields, **held})
         self._spin(sync_page.READY, sequence, limit)
-        tree, single = self.child.tree, self._threads == 1
-        ready = None if single and not write_delayed else self._when_ready(write_delayed)
-        released_at = time.perf_counter()
-        if ready is not None and not single:
-            released_at = min(released_at, ready[1] + RELEASE_SLACK_S)
+        self._stop()
+        ready_cpu_s, waited_s = tree.cpu_s(), tree.waited_s()
+        if not write_inputs():
+            raise self._forged("its inputs cannot be written any more")
         flags[sync_page.GO] = sequence
+        released_at = time.perf_counter()
+        tree.resume()
         self._spin(sync_page.DONE, sequence, limit)
         done_at = time.perf_counter()
         self._stop()
-        stopped_at, stopped = time.perf_counter(), tree.cpu_s()
-        snapshot()
+        stopped_at, stopped_cpu_s = time.perf_counter(), tree.cpu_s()
+        finish(sequence)
         if not tree.is_stopped():
             raise self._forged("it ran while it was stopped")
-        # Read only now: a process that was woken and stopped again has used time since.
+        # Read once more: a process that was woken and stopped again has used CPU time since.
         before, self._cpu_before = self._cpu_before, tree.cpu_s()
         tree.resume()
-        readings = CpuReadings(
-            before, stopped, self._cpu_before, released_at, done_at, stopped_at, *(ready or ())
+        readings = CallReadings(
+            cpu_s=self._cpu_before - ready_cpu_s,
+            waited_s=tree.waited_s() - waited_s,
+            late_cpu_s=self._cpu_before - stopped_cpu_s,
+            done_s=done_at - released_at,
+            stopped_s=stopped_at - released_at,
         )
         result = self._read("result", self.receive(limit), Result)
-        return CallTiming(done_at - released_at, untimed_cpu_s(readings, self._threads), result)
+        self._hold(sequence)
+        total_s = call_s(readings, self.empty_call_s, self._threads)
+        return CallTiming(total_s, ready_cpu_s - before, result)
+
+    def _hold(self, sequence: int) -> None:
+        """Hold the outputs of a call, and drop others at random until few enough are held."""
+        self.held = [*self.held, sequence]
+        most = self._choices.randint(MIN_HELD, max(self.max_held, MIN_HELD))
+        while len(self.held) > most:
+            # Some are held for long: a ring of buffers is found whatever its length is.
+            del self.held[self._choices.randrange(len(self.held) - 1)]
 
     def _stop(self) -> None:
         if not self.child.tree.freeze():
             message = f"it did not stand still within {STOPPED_S:g} s"
             raise self._failed(FailureReason.TIMEOUT, message)
-
-    def _when_ready(self, write_delayed: Callable[[], bool] | None) -> tuple[float, float]:
-        """Stop the ready runner; return its CPU seconds and when it went on again."""
-        self._stop()
-        tree = self.child.tree
-        used = tree.cpu_s()
-        if write_delayed and not write_delayed():
-            raise self._forged("its inputs cannot be written any more")
-        resumed = time.perf_counter()
-        tree.resume()
-        while not tree.is_spinning() and time.perf_counter() < resumed + RESUME_TIMEOUT_S:
-            continue
-        return used, resumed
 
     def forbid_processes(self) -> None:
         """Refuse new processes of this runner, and end those that it started."""

@@ -27,11 +27,12 @@ from tilewright.evaluator.judge_client.gpu_messages import (
 )
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample, TimedAnswer
 from tilewright.evaluator.runners.cpu_runner import Runner
+from tilewright.evaluator.runners.host_call import EMPTY_CALL
 from tilewright.evaluator.runners.messages import EvaluationEnded, Mapped, Result, Traced
 from tilewright.records import KernelTime
 from tilewright.scoring import bootstrap
 from tilewright.wire import sync_page
-from tilewright.wire.frames import Fields, Tree
+from tilewright.wire.frames import Fields
 
 QUEUE_TIMEOUT_S = 0.01
 """Seconds that a runner may take to queue a whole call before the launch gate opens anyway."""
@@ -43,17 +44,6 @@ CALIBRATION_CALLS = 15
 SETTLING_CALLS = 3
 """Calls of a known kernel whose median is the clock's excess, and calls before them that do not
 count. Those first calls load code and raise the clock rate."""
-EMPTY: Tree = {"t": "list", "v": []}
-KNOWN_KERNEL: Fields = {
-    "base": 0,
-    "size": 0,
-    "args": EMPTY,
-    "grads": [],
-    "grad_outputs": EMPTY,
-    "forward_seed": 0,
-    "expected": [],
-}
-"""The call of a runner that has no candidate yet: it launches a kernel of tilewright's own."""
 
 
 class GpuRunner(Runner):
@@ -79,7 +69,8 @@ class GpuRunner(Runner):
         """Ask for one gated call, without waiting for anything."""
         self._sequence = sequence
         self.page.flags[sync_page.DONE] = 0
-        self._send("arm", {**fields, "sequence": sequence, "wait_s": self.limits.call_timeout_s})
+        wait_s = self.limits.call_timeout_s
+        self._send("arm", {**fields, "sequence": sequence, "wait_s": wait_s, "held": self.held})
 
     def is_queued(self, within_s: float) -> bool:
         """Wait until the call is queued whole; `False` when that takes longer."""
@@ -185,7 +176,8 @@ def gated_call(
         result = runner.result()
         if not early:
             collecting.get()
-        # The outputs were copied when they were collected, so none are named here.
+        # The outputs were copied when they were collected, so they are not kept again.
+        finish = replace(finish, addresses=places, call=sequence, held=runner.held, keep=False)
         answer = judge.request(replace(finish, wait_s=limit))
         if answer.seconds is None:
             raise runner.late()
@@ -203,5 +195,5 @@ def measure_clock_excess(judge: JudgeClient, runner: GpuRunner) -> float:
     The runner has no candidate yet, so its own events can be trusted.
     """
     count = SETTLING_CALLS + CALIBRATION_CALLS
-    calls = [gated_call(judge, runner, KNOWN_KERNEL) for _ in range(count)]
+    calls = [gated_call(judge, runner, EMPTY_CALL) for _ in range(count)]
     return bootstrap.median([call.seconds - call.reported_s for call in calls[SETTLING_CALLS:]])

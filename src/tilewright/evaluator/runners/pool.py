@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
 from tilewright.evaluator.devices.toolchain import pool_library
@@ -15,6 +15,7 @@ from tilewright.evaluator.judge_client.messages import (
     ApplyWeights,
     CallAnswer,
     CheckOutputs,
+    FinishTimed,
     Forget,
     MapInputs,
     MatchWeights,
@@ -23,11 +24,13 @@ from tilewright.evaluator.judge_client.messages import (
     PublishInit,
     PublishSample,
     PublishWeights,
+    TimedAnswer,
 )
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.idle import RunnerCache
 from tilewright.evaluator.runners.cpu_runner import Runner
-from tilewright.evaluator.runners.gpu_runner import GpuRunner, measure_clock_excess
+from tilewright.evaluator.runners.gpu_runner import GpuRunner, gated_call, measure_clock_excess
+from tilewright.evaluator.runners.host_call import host_call, measure_empty_call
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.records import Candidate, IsolationStatus
 from tilewright.records.codes import UnjudgedReason
@@ -47,6 +50,14 @@ class Build:
 
     loader: str
     artifacts: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckedCall:
+    """The runner's report of one call, and what the judge found."""
+
+    result: Result
+    answer: CallAnswer
 
 
 class RunnerPool:
@@ -75,6 +86,8 @@ class RunnerPool:
         self.call_s = 0.0
         self.isolation: tuple[IsolationStatus, ...] = ()
         self.candidate_output = ""
+        self.usable_variations: dict[str, list[str]] = {}
+        """The input variations of each case on which the reference can judge."""
 
     def start(
         self, name: str, candidate: Candidate, *, build: str = "", suppression: Fields | None = None
@@ -91,14 +104,17 @@ class RunnerPool:
             # Its first call compiles, which is a build.
             limits = limits.model_copy(update={"call_timeout_s": limits.build_s})
         kind = GpuRunner if host.device.is_gpu else Runner
-        threads = host.cores.threads
-        runner = kind(name, child, limits, self.watch, self.deadline, threads)
+        # The same seed for all: their callers hold as many outputs.
+        given = (self.deadline, host.cores.threads, self.context.seed("held"))
+        runner = kind(name, child, limits, self.watch, *given)
         self.runners[name] = runner
         child.wait_ready()
         if host.device.is_gpu:
             child.begin()
         self.record_isolation(child)
         self.reserve_inputs(runner, max(self.problem.init_bytes, MIN_INIT_BYTES))
+        if not host.device.is_gpu:
+            runner.empty_call_s = measure_empty_call(runner)
         self.judge.request(PublishInit(name))
         fields, body = self._load_fields(build or name, candidate)
         fields |= suppression or {}
@@ -149,7 +165,7 @@ class RunnerPool:
             raise EvaluationEnded.unjudged(UnjudgedReason.ISOLATION_UNAVAILABLE, message)
 
     def reserve_inputs(self, runner: Runner, size: int) -> None:
-        """Give a runner and the judge shared input memory of at least `size` bytes."""
+        """Give a runner input memory of at least `size` bytes, which the judge can write."""
         if size <= runner.inputs_bytes:
             return
         if isinstance(runner, GpuRunner):
@@ -157,7 +173,8 @@ class RunnerPool:
             return
         fds = runner.reserve_inputs(size)
         try:
-            self.judge.request(MapInputs(runner.name, runner.inputs_bytes, runner.base, fds))
+            if fds:
+                self.judge.request(MapInputs(runner.name, runner.base, fds))
         finally:
             for fd in fds:
                 os.close(fd)
@@ -178,24 +195,37 @@ class RunnerPool:
         """Write an input sample into a runner's input memory at `slot`."""
         self.judge.request(PublishSample(sample.name, runner.name, slot * sample.slot_bytes))
 
-    def call(
-        self, runner: Runner, sample: InputSampleInfo, slot: int, *, count_operators: bool = False
-    ) -> Result:
-        """Publish an input sample and let a runner compute on it."""
+    def call(self, runner: Runner, sample: InputSampleInfo, slot: int) -> CheckedCall:
+        """Let a runner compute on an input sample, and the judge compare what it wrote."""
         self.reserve_inputs(runner, SLOTS * sample.slot_bytes)
-        self.publish(runner, sample, slot)
+        base, fields = slot * sample.slot_bytes, sample.call_fields(slot)
+        publish = PublishSample(sample.name, runner.name, base)
+        finish = FinishTimed(sample.name, runner.name, base, keep=True)
         start = time.monotonic()
-        result = runner.call({**sample.call_fields(slot), "count_operators": count_operators})
+        seen: TimedAnswer
+        if isinstance(runner, GpuRunner):
+            on_device = gated_call(self.judge, runner, fields, publish, finish, keep=True)
+            seen, result = on_device.answer, on_device.result
+        else:
+            on_host = host_call(self.judge, runner, fields, publish, finish)
+            seen, result = on_host.answer, on_host.timing.result
         self.call_s += time.monotonic() - start
-        return result
+        answer = self.compare(runner, sample, result)
+        answer = replace(answer, mutated=seen.mutated, misplaced=seen.misplaced)
+        return CheckedCall(result, answer)
 
-    def check(
-        self, runner: Runner, sample: InputSampleInfo, slot: int, result: Result
-    ) -> CallAnswer:
-        """Let the judge compare what a runner wrote, and what it changed."""
+    def compare(self, runner: Runner, sample: InputSampleInfo, result: Result) -> CallAnswer:
+        """Let the judge compare the outputs of the runner's last call with those of a sample."""
         outputs = [item.described() for item in result.outputs]
-        base = slot * sample.slot_bytes
-        return self.judge.request(CheckOutputs(sample.name, runner.name, base, outputs))
+        return self.judge.request(CheckOutputs(sample.name, runner.name, outputs))
+
+    def count_operators(self, runner: Runner, sample: InputSampleInfo) -> dict[str, int]:
+        """Return how often an untimed call dispatches each operator, as the runner reports it."""
+        self.publish(runner, sample, 0)
+        start = time.monotonic()
+        result = runner.call({**sample.call_fields(0), "count_operators": True})
+        self.call_s += time.monotonic() - start
+        return result.operator_counts
 
     def load_weights(self, name: str) -> list[str]:
         """Load new weights into a runner and the reference; return names that the runner lacks."""

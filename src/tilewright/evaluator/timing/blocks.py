@@ -1,19 +1,23 @@
 """Times one case in ABBA blocks, in one or several process replicates.
 
 In a block each implementation is called once in order and once in reverse order (ABBA for two).
-Before each call the judge writes fresh values into one of several slots, so no implementation
-refreshes its own inputs. Only the width of the interval decides when a replicate has enough blocks.
+Before each half of a block the problem's generator makes new inputs under a secret seed. At secret
+moments between the halves each implementation is called on an input variation. These calls look the
+same to it, but enter no ratio. Only the width of the interval decides when a replicate has enough
+blocks.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.judge_client.client import InputSampleInfo
+from tilewright.evaluator.judge_client.messages import RenewSample
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration, planned_replicates
@@ -35,8 +39,16 @@ from tilewright.records import Case
 from tilewright.records.codes import Stage
 from tilewright.scoring import bootstrap
 
-BASE_SAMPLES = 3
-"""Input samples whose perturbed values the timed calls get."""
+TIMED_REPEAT = 100
+"""Number of the input sample of timed calls; correctness uses smaller ones."""
+VARIED_SHARE = 0.2
+"""Chance that calls on an input variation come before a half of a block, and again before it."""
+RENEWALS = 3
+"""Seeds that are tried until the generator gives inputs of the known shapes."""
+MAX_HELD_BYTES = 64 << 20
+"""Bytes of earlier outputs that their caller holds at most, beyond `MIN_HELD` calls."""
+MAX_HELD = 6
+"""Calls at most whose outputs their caller holds."""
 WARM_UP_CALLS = 3
 """Calls in a row that must agree before a runner counts as warm; also KernelBench's number."""
 MAX_WARM_UP_CALLS = 10
@@ -47,9 +59,6 @@ OFFICIAL_TRIALS = 100
 """Timed calls of KernelBench's published rule."""
 CHECKED_SHARE = 0.3
 """Share of timed calls with large outputs whose outputs are compared."""
-DELAYED_INPUT_MIN_BYTES = 1 << 20
-"""From this size on a part of the inputs is written only when the runner is ready (ADR 41). A
-candidate that computes while it copies smaller inputs gains little."""
 MAX_RING_BYTES = 1 << 30
 """If `SLOTS` slots take more than this, two slots must do."""
 SOUGHT_SHARE = 0.5
@@ -118,9 +127,8 @@ def time_case(
         restart(fresh=len(times.replicate_starts) >= planned)
         timer.make_ready()
     if on_gpu and not times.wrong:
-        measure_call_latency(pool, times, names, timer.samples[0])
-    for sample in timer.samples:
-        pool.judge.forget(sample)
+        measure_call_latency(pool, times, names, timer.sample)
+    pool.judge.forget(timer.sample)
     return times
 
 
@@ -143,7 +151,7 @@ class CaseTimer:
     clock: Clock
     calibration: Calibration
     names: list[str]
-    samples: list[InputSampleInfo]
+    sample: InputSampleInfo
     slots: int
     times: CaseTimes
 
@@ -151,18 +159,15 @@ class CaseTimer:
     def of(
         cls, pool: RunnerPool, calibration: Calibration, case: Case, names: list[str]
     ) -> CaseTimer:
-        """Return a timer with input samples of its own."""
-        samples = [
-            pool.judge.sample(case, "nominal", 100 + k, timed=True) for k in range(BASE_SAMPLES)
-        ]
-        first = samples[0]
-        device = pool.context.host.device
-        moved_bytes = first.layout.size + first.layout.output_bytes
+        """Return a timer with an input sample of its own."""
+        sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
+        device, layout = pool.context.host.device, sample.layout
+        moved_bytes = layout.size + layout.output_bytes
         times = CaseTimes(case.name, moved_bytes=moved_bytes, on_device=device.is_gpu)
         for name in names:
-            times.total_s[name], times.untimed_cpu_s[name] = [], []
-        slots = SLOTS if SLOTS * first.slot_bytes <= MAX_RING_BYTES else 2
-        return cls(pool, clock_of(device), calibration, names, samples, slots, times)
+            times.total_s[name], times.untimed_cpu_s[name], times.varied[name] = [], [], []
+        slots = SLOTS if SLOTS * sample.slot_bytes <= MAX_RING_BYTES else 2
+        return cls(pool, clock_of(device), calibration, names, sample, slots, times)
 
     def make_ready(self) -> float:
         """Give every runner memory and warm it up; return the seconds of the first one's call."""
@@ -170,7 +175,9 @@ class CaseTimer:
         for name in self.names:
             runner = self.pool.runners[name]
             runner.stage = Stage.TIMING
-            self.pool.reserve_inputs(runner, self.slots * self.samples[0].slot_bytes)
+            few = MAX_HELD_BYTES // max(self.sample.layout.output_bytes, 1)
+            runner.max_held = min(few, MAX_HELD)
+            self.pool.reserve_inputs(runner, self.slots * self.sample.slot_bytes)
             steady_s.append(self._warm_up(runner))
         return steady_s[0]
 
@@ -180,7 +187,7 @@ class CaseTimer:
         recent: list[float] = []
         while len(recent) < MAX_WARM_UP_CALLS:
             slot = len(recent) % self.slots
-            recent.append(self.clock.warm_up(self.pool, runner, self.samples[0], slot))
+            recent.append(self.clock.warm_up(self.pool, runner, self.sample, slot))
             last = recent[-WARM_UP_CALLS:]
             enough = len(recent) >= max(WARM_UP_CALLS, self.slots)
             if enough and max(last) <= min(last) * (1 + WARMUP_TOLERANCE):
@@ -196,7 +203,7 @@ class CaseTimer:
             self.times.processes.setdefault(name, set()).add(runner.child.pid)
             runner.forbid_processes()
         if isinstance(self.clock, CudaEventClock):
-            self.clock.choose_mode(self.pool, self.times, self.names, self.samples[0])
+            self.clock.choose_mode(self.pool, self.times, self.names, self.sample)
 
     def time_replicate(self, planned: int) -> None:
         """Time blocks in the present processes until their part of the interval is narrow."""
@@ -254,44 +261,56 @@ class CaseTimer:
         return max(math.log(one.high / one.low) / 2 for one in found) > WIDE_HALF_WIDTH
 
     def _time_block(self) -> None:
-        times, names = self.times, self.names
         # The order is random, because the first call after a pause is slower.
-        choices = self.pool.context.choices("order", times.case, times.blocks)
-        first = names if choices.random() < 0.5 else names[::-1]
-        calls = [
-            call
-            for half, order in enumerate((first, first[::-1]))
-            for call in self._plan_half(order, half)
-        ]
-        if isinstance(self.clock, HostClock):
-            # A call also writes the inputs of the next one, so only the first ones are missing.
-            self.pool.judge.request(calls[0].published())
-        for call, after in zip(calls, [*calls[1:], None], strict=True):
-            timed = self.clock.call(self.pool, times, call, after)
+        choices = self.pool.context.choices("block", self.times.case, self.times.blocks)
+        first = self.names if choices.random() < 0.5 else self.names[::-1]
+        for order in (first, first[::-1]):
+            while self.variations and choices.random() < VARIED_SHARE:
+                self._time_half(choices.sample(self.names, len(self.names)), choices, varied=True)
+            self._time_half(order, choices, varied=False)
+
+    @property
+    def variations(self) -> list[str]:
+        """The variations on which the reference can judge this case."""
+        return self.pool.usable_variations.get(self.times.case, [])
+
+    def _time_half(self, order: list[str], choices: random.Random, *, varied: bool) -> None:
+        """Make one call of each implementation on new inputs, chosen in secret."""
+        clock, slot = self.clock, choices.randrange(self.slots)
+        sample = self._renewed(choices, varied=varied)
+        small = sample.layout.output_bytes <= clock.check_all_bytes
+        checked = small or choices.random() < CHECKED_SHARE
+        for place, name in enumerate(order):
+            if place and not clock.pairs:
+                sample = self._renewed(choices, varied=varied)
+            call = TimedCall(name, sample, slot, varied, checked, last=place == len(order) - 1)
+            timed = clock.call(self.pool, self.times, call)
             self.pool.call_s += timed.total_s
             self._record(call, timed)
 
-    def _plan_half(self, order: list[str], half: int) -> list[TimedCall]:
-        """Choose in secret the inputs of half a block's calls, and whether they are compared."""
-        clock = self.clock
-        choices = self.pool.context.choices("timed", self.times.case, self.times.blocks, half)
-        sample, slot = choices.choice(self.samples), choices.randrange(self.slots)
-        perturbs = [choices.getrandbits(32) for _ in order]
-        layout, last = sample.layout, len(order) - 1
-        small = layout.output_bytes <= clock.check_all_bytes
-        checked = small or choices.random() < CHECKED_SHARE
-        delayed = clock.pairs and layout.size >= DELAYED_INPUT_MIN_BYTES
-        late = choices.getrandbits(32) if delayed else None
-        calls = []
-        for place, name in enumerate(order):
-            perturb = None if place and clock.pairs else perturbs[place]
-            calls.append(TimedCall(name, sample, slot, perturb, checked, place == last, late))
-        return calls
+    def _renewed(self, choices: random.Random, *, varied: bool) -> InputSampleInfo:
+        """Have the problem's generator make new inputs under a secret seed."""
+        variation = choices.choice(self.variations) if self.variations else "nominal"
+        forward_seed = choices.getrandbits(31)
+        fresh, tree = False, self.sample.layout.tree
+        for _ in range(RENEWALS):
+            seed = choices.getrandbits(63)
+            message = RenewSample(self.sample.name, seed, forward_seed, variation, varied)
+            answer = self.pool.judge.request(message)
+            fresh, tree = answer.fresh, answer.tree
+            if fresh:
+                break
+        self.times.repeated += not fresh
+        layout = replace(self.sample.layout, tree=tree)
+        return replace(self.sample, layout=layout, forward_seed=forward_seed)
 
     def _record(self, call: TimedCall, timed: CallTiming) -> None:
         times = self.times
-        times.total_s[call.name].append(timed.total_s)
-        times.untimed_cpu_s[call.name].append(timed.untimed_cpu_s)
+        if call.varied:
+            times.varied[call.name].append(timed.total_s)
+        else:
+            times.total_s[call.name].append(timed.total_s)
+            times.untimed_cpu_s[call.name].append(timed.untimed_cpu_s)
         if call.name == "candidate":
             times.launches.append(timed.result.launches)
             found = [{"dtype": item.dtype, "shape": item.shape} for item in timed.result.outputs]
@@ -304,7 +323,7 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
 
     Three warm-up calls and a hundred trials each, one set of inputs, means, no comparison.
     """
-    sample = pool.judge.sample(case, "nominal", 100, timed=True)
+    sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
     device = pool.context.host.device
     clock = clock_of(device)
     moved_bytes = sample.layout.size + sample.layout.output_bytes
@@ -313,7 +332,8 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
         runner = pool.runners[name]
         runner.stage = Stage.TIMING
         pool.reserve_inputs(runner, SLOTS * sample.slot_bytes)
-        pool.publish(runner, sample, 0)
+        if device.is_gpu:
+            pool.publish(runner, sample, 0)
         for _ in range(WARM_UP_CALLS):
             clock.time_officially(pool, runner, sample)
         calls = [clock.time_officially(pool, runner, sample) for _ in range(OFFICIAL_TRIALS)]
@@ -330,7 +350,7 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
 
 def time_uncontended(pool: RunnerPool, case: Case, name: str) -> float:
     """Return the median seconds of a runner's calls while no candidate is alive."""
-    sample = pool.judge.sample(case, "nominal", 100, timed=True)
+    sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
     clock, runner = clock_of(pool.context.host.device), pool.runners[name]
     pool.reserve_inputs(runner, sample.slot_bytes)
     calls = [clock.warm_up(pool, runner, sample, 0) for _ in range(UNCONTENDED_CALLS)]

@@ -8,12 +8,16 @@ from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import CallAnswer, PublishSample
 from tilewright.evaluator.timing.calibration import GPU_SHORT_US
 from tilewright.scoring import bootstrap
+from tilewright.wire.names import OutputMemory
 
-UNDETECTABLE_FLOOR_S = 1e-5
-"""Seconds of CPU work outside a call that are never charged: the resolution of the clocks."""
-UNDETECTABLE_SHARE = 0.05
-"""Share of the harness's own CPU work outside a call that is not charged either, because that work
-varies from call to call."""
+UNDETECTABLE_S = 5e-6
+"""Seconds of work in a call that are never charged: the credit for what every call costs
+(`MAX_EMPTY_CALL_S`)."""
+UNTIMED_FLOOR_S = 1e-5
+"""Seconds of CPU work before a call that are not charged: the resolution of the clocks."""
+UNTIMED_SHARE = 0.05
+"""Share of the harness's own CPU work before a call that is not charged either, because that work
+varies from call to call. No input of the call can be read then."""
 MIN_INFORMATIVE_SHARE = 0.25
 """Share of a baseline's calls that must show its work outside them, for a finding to rest on it."""
 SHORT_SHARE = 0.05
@@ -60,8 +64,12 @@ class CaseTimes:
     """CPU seconds that the candidate used while a baseline was timed, over that call's time."""
     wrong: list[str] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
-    alias: bool = False
-    """Whether an output of a timed call lay in the memory of the inputs."""
+    misplaced: list[OutputMemory] = field(default_factory=list)
+    """Memory in which outputs of timed calls lay, but may not lie."""
+    varied: dict[str, list[float]] = field(default_factory=dict)
+    """Calls on input variations in seconds, which no ratio contains, by implementation."""
+    repeated: int = 0
+    """Times that the problem's generator gave no new values."""
     launches: list[int] = field(default_factory=list)
     checked: int = 0
     blocks: int = 0
@@ -79,7 +87,7 @@ class CaseTimes:
         """Record what the judge saw after a call, `own`: of the candidate."""
         if own:
             self.mutated += [item for item in answer.mutated if item not in self.mutated]
-            self.alias |= answer.alias
+            self.misplaced += [item for item in answer.misplaced if item not in self.misplaced]
         if compared:
             self.checked += 1
             if answer.wrong:
@@ -93,14 +101,12 @@ class TimedCall:
     name: str
     sample: InputSampleInfo
     slot: int
-    perturb: int | None
-    """Seed of a change of the inputs' values; `None`: they stay as they are."""
+    varied: bool
+    """Whether the values are a variation, so that the call enters no ratio."""
     checked: bool
     """Whether outputs are compared."""
     last: bool
     """Whether it is the last call on these values, after which outputs can be compared."""
-    late: int | None = None
-    """Seed that selects the part of the inputs which the runner gets only when it is ready."""
 
     @property
     def base(self) -> int:
@@ -109,14 +115,12 @@ class TimedCall:
 
     def published(self) -> PublishSample:
         """Return what the judge needs to write the inputs of this call."""
-        return PublishSample(self.sample.name, self.name, self.base, self.perturb, self.late)
+        return PublishSample(self.sample.name, self.name, self.base)
 
 
 def undetectable_work_s(times: CaseTimes) -> float:
-    """Return the seconds of work outside a call that could as well be the harness's own."""
-    if times.on_device:
-        return 0.0
-    return UNDETECTABLE_FLOOR_S + UNDETECTABLE_SHARE * _usual_untimed_cpu(times)
+    """Return the seconds of a candidate's work in a call that may not be in its time."""
+    return 0.0 if times.on_device else UNDETECTABLE_S
 
 
 def _usual_untimed_cpu(times: CaseTimes) -> float:
@@ -178,12 +182,13 @@ def clock_offset_s(times: CaseTimes, name: str) -> float:
 def charged_times(times: CaseTimes, name: str) -> list[float]:
     """Return an implementation's call times in seconds, with its work outside the calls.
 
-    CPU work between two calls that exceeds a baseline's usual work there counts as if it were
+    CPU work before a call that exceeds a baseline's usual work there counts as if it were
     done in the call, for all implementations alike.
     """
     if times.on_device:
         return corrected_times(times, name)
-    limit = _usual_untimed_cpu(times) + undetectable_work_s(times)
+    usual = _usual_untimed_cpu(times)
+    limit = usual + UNTIMED_FLOOR_S + UNTIMED_SHARE * usual
     return [
         total + max(outside - limit, 0.0)
         for total, outside in zip(times.total_s[name], times.untimed_cpu_s[name], strict=True)

@@ -85,9 +85,7 @@ class CudaEventClock:
             # Cores of one host differ by more than these calls do (docs/lab).
             _set_mode(pool, names, 0.0, pool.context.host.cores.runners[:1])
 
-    def call(
-        self, pool: RunnerPool, times: CaseTimes, call: TimedCall, _: TimedCall | None
-    ) -> CallTiming:
+    def call(self, pool: RunnerPool, times: CaseTimes, call: TimedCall) -> CallTiming:
         """Make one call on fresh inputs, and have its outputs compared."""
         runner, sample = _on_device(pool.runners[call.name]), call.sample
         own = call.name == "candidate"
@@ -104,9 +102,10 @@ class CudaEventClock:
             # Processes that the candidate started meanwhile count too.
             other.refresh()
             times.disturbed.append((other.cpu_s() - used) / max(made.seconds, MIN_TIME_S))
-        times.gpu.self_reported_s.setdefault(call.name, []).append(made.reported_s)
-        if not made.early:
-            times.gpu.queued_s.setdefault(call.name, []).append(made.queued_s)
+        if not call.varied:
+            times.gpu.self_reported_s.setdefault(call.name, []).append(made.reported_s)
+            if not made.early:
+                times.gpu.queued_s.setdefault(call.name, []).append(made.queued_s)
         if own:
             times.record_answer(made.answer, own=True, compared=checked)
             times.gpu.early += made.early

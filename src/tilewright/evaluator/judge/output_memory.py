@@ -1,0 +1,37 @@
+"""Where outputs may lie: in private memory of the runner that nothing else of a caller overlaps."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+from tilewright.evaluator.judge.memory_reader import RunnerState, Span
+from tilewright.evaluator.judge.reference import Reference
+from tilewright.wire.names import OutputMemory
+
+
+def misplaced(
+    runner: RunnerState, spans: list[Span], reference: Reference, *, aliases: bool
+) -> list[OutputMemory]:
+    """Return what the outputs of a call overlap that their caller needs unchanged.
+
+    The reference may do the same: return a view of an input (`aliases`), one tensor twice, or the
+    same memory in every call. The process is stopped, and the last output byte is written.
+    """
+    memory, found = runner.memory, set[OutputMemory]()
+    for span in spans:
+        found |= memory.foreign(span)
+        if memory.overlaps_inputs(span) and not aliases:
+            found.add(OutputMemory.INPUT)
+    if not reference.shares_outputs and any(overlap(*pair) for pair in combinations(spans, 2)):
+        found.add(OutputMemory.OTHER_OUTPUT)
+    if not reference.reuses_outputs:
+        own = [span for span in spans if not memory.is_callers_copy(span)]
+        earlier = [span for held in runner.outputs.values() for span in held]
+        if any(overlap(*pair) for pair in product(own, earlier)):
+            found.add(OutputMemory.EARLIER_OUTPUT)
+    return sorted(found)
+
+
+def overlap(one: Span, other: Span) -> bool:
+    """Tell whether two ranges of addresses have a byte in common."""
+    return one[0] < other[1] and other[0] < one[1]

@@ -1,0 +1,60 @@
+"""Inputs of timed calls: every call gets values of its own from the problem's generator."""
+
+from __future__ import annotations
+
+import torch
+
+from tilewright.evaluator.judge import inputs
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.reference import Reference
+from tilewright.wire.frames import Tree
+from tilewright.wire.tensors import Layout
+
+
+def renew(
+    reference: Reference,
+    sample: inputs.InputSample,
+    seed: int,
+    forward_seed: int,
+    variation: str,
+    *,
+    varied: bool,
+) -> bool:
+    """Give a sample of timed calls new values of its generator; tell whether it has them.
+
+    `variation` is computed in any case and used only if `varied`: both take the same time.
+    A generator may give other shapes under another seed. Then the sample keeps its values.
+    """
+    sample.forward_seed = forward_seed
+    args = reference.arguments(sample.params, seed)
+    generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
+    changed = inputs.varied_arguments(args, sample.structured, variation, generator)
+    layout = Layout()
+    with refs.problem_step("laying out the inputs"):
+        used = changed if varied else args
+        tree: Tree = {"t": "list", "v": [layout.describe(value) for value in used]}
+    if not same_layout(tree, sample.tree):
+        return False
+    sample.tree, sample.varied = tree, varied
+    layout.write(sample.image)
+    for value in sample.grad_outputs():
+        noise = torch.randn(value.shape, generator=generator, device=value.device)
+        value.copy_(noise)
+    return True
+
+
+def same_layout(a: Tree, b: Tree) -> bool:
+    """Tell whether two trees differ at most in values that are no tensors."""
+    if a["t"] != b["t"]:
+        return False
+    if a["t"] == "tensor":
+        return a == b
+    if a["t"] in ("list", "tuple"):
+        pairs = list(zip(a["v"], b["v"], strict=False))
+    elif a["t"] == "dict":
+        if [key for key, _ in a["v"]] != [key for key, _ in b["v"]]:
+            return False
+        pairs = [(one, other) for (_, one), (_, other) in zip(a["v"], b["v"], strict=True)]
+    else:
+        return True
+    return len(a["v"]) == len(b["v"]) and all(same_layout(*pair) for pair in pairs)
