@@ -25,15 +25,12 @@ from tilewright.wire.sync_page import DONE, GO, OUTPUTS, READY
 AnyArena = TypeVar("AnyArena", Any, Block)
 
 _clock = time.monotonic
+_read = os.read
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_NO_SIGNALS = ctypes.create_string_buffer(128)
-"""An empty `sigset_t`: waiting for no signal ends when a stopped process goes on (signal(7))."""
-_PAUSE = (ctypes.c_long * 2)(1, 0)
-"""Seconds and nanoseconds after which a process goes on that nobody has stopped."""
 
 
 class CallMemory(ABC, Generic[AnyArena]):
@@ -123,6 +120,8 @@ class HostCallMemory(CallMemory[Any]):
     def __init__(self) -> None:
         super().__init__()
         self.input_memory = InputMemory()
+        self.go_on = -1
+        """Descriptor of an event: the supervisor has seen what a call left behind."""
 
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
         """Make memory for inputs and, the first time, map the sync page; return the answer.
@@ -135,6 +134,7 @@ class HostCallMemory(CallMemory[Any]):
         memory: tuple[int, ...] = ()
         if frame.fds:
             self.page = map_sync_page(frame.fds[0])
+            self.go_on = os.dup(frame.fds[1])
             maps = os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC)
             memory = (os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC), maps)
         return {"base": self.input_memory.address}, memory
@@ -165,8 +165,8 @@ class HostCallMemory(CallMemory[Any]):
         for place, address in enumerate(calls.addresses(leaves)):
             page[OUTPUTS + place] = address
         page[DONE] = sequence
-        # The supervisor stops this process now, which uses no more CPU time until then.
-        _libc.sigtimedwait(_NO_SIGNALS, None, _PAUSE)
+        # The supervisor stops this process now, which uses no CPU time until it may go on.
+        _read(self.go_on, 8)
         calls.enable_gc()
         return call, leaves, structure, None
 

@@ -102,10 +102,7 @@ class ProcessTree:
 
         Other programs had its core. Some kernels do not count this; then it is 0.
         """
-        for pid in self.pids[:1]:
-            with suppress(OSError, ValueError, IndexError):
-                return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[1]) / 1e9
-        return 0.0
+        return sum(waited_s(f"/proc/{pid}/schedstat") for pid in self.pids[:1])
 
     def freeze(self) -> bool:
         """Stop every process, the payload first; wait for that, and tell whether all are stopped.
@@ -172,6 +169,13 @@ class ProcessTree:
         """Look no more."""
         while self._held:
             self._held.popitem()[1].close()
+
+
+def waited_s(schedstat: str = "/proc/thread-self/schedstat") -> float:
+    """Return the seconds in which a thread, by default the caller's, waited for a core."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(schedstat).read_text("ascii").split()[1]) / 1e9
+    return 0.0
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -21,7 +21,7 @@ class CallReadings:
     late_cpu_s: float
     """The part of it after they had been stopped: zero, unless somebody woke them."""
     waited_s: float
-    """Seconds in which its first thread could have run, but other programs had its core."""
+    """Seconds in which its first thread or the supervisor waited for a core."""
     done_s: float
     """Seconds until the runner reported completion."""
     stopped_s: float

@@ -18,6 +18,7 @@ from tilewright.evaluator.processes.process_tree import (
     STOPPED_S,
     signal_name,
 )
+from tilewright.evaluator.processes.process_tree import waited_s as own_waited_s
 from tilewright.evaluator.runners.cpu_accounting import CallReadings, call_s
 from tilewright.evaluator.runners.messages import (
     Addresses,
@@ -76,6 +77,8 @@ class SyncPage:
 
     def __init__(self) -> None:
         self.fd = sealed_memory("sync", mmap.PAGESIZE)
+        self.go_on = os.eventfd(0, os.EFD_CLOEXEC)
+        """Tells a runner to go on after a call; it sleeps until then."""
         self._map = mmap.mmap(self.fd, mmap.PAGESIZE)
         self.flags = memoryview(self._map).cast("Q")
 
@@ -84,6 +87,7 @@ class SyncPage:
         self.flags.release()
         self._map.close()
         os.close(self.fd)
+        os.close(self.go_on)
 
 
 class Runner:
@@ -144,7 +148,7 @@ class Runner:
         """
         first = not self.inputs_bytes
         self.inputs_bytes = page_round(inputs)
-        fds = (self.page.fd,) if first else ()
+        fds = (self.page.fd, self.page.go_on) if first else ()
         frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=2 * first)
         memory = tuple(frame.fds[: 2 * first])
         try:
@@ -252,7 +256,7 @@ class Runner:
         self._send("arm", {**fields, **held})
         self._spin(sync_page.READY, sequence, limit)
         self._stop()
-        ready_cpu_s, waited_s = tree.cpu_s(), tree.waited_s()
+        ready_cpu_s, waited_s = tree.cpu_s(), tree.waited_s() + own_waited_s()
         if not write_inputs():
             raise self._forged("its inputs cannot be written any more")
         flags[sync_page.GO] = sequence
@@ -267,10 +271,11 @@ class Runner:
             raise self._forged("it ran while it was stopped")
         # Read once more: a process that was woken and stopped again has used CPU time since.
         before, self._cpu_before = self._cpu_before, tree.cpu_s()
+        os.eventfd_write(self.page.go_on, 1)
         tree.resume()
         readings = CallReadings(
             cpu_s=self._cpu_before - ready_cpu_s,
-            waited_s=tree.waited_s() - waited_s,
+            waited_s=tree.waited_s() + own_waited_s() - waited_s,
             late_cpu_s=self._cpu_before - stopped_cpu_s,
             done_s=done_at - released_at,
             stopped_s=stopped_at - released_at,
