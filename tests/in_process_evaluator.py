@@ -13,9 +13,9 @@ The parts that replace those of production:
   thread, on the other end of a socket pair. It is also its own process tree: the supervisor asks
   it to freeze, to resume, and for its CPU time. CPU time moves only where a test sets it (`cpu`,
   `burns`), so a test decides how much work a runner seems to do outside a timed call.
-- A thread cannot be stopped by a signal. The runner's first step after the completion timestamp
-  (`calls.enable_gc`) therefore waits for a semaphore, which `resume` releases. While the
-  judge reads the outputs, the runner waits, as a frozen process does.
+- A thread cannot be stopped by a signal. After a call a runner waits to be stopped
+  (`sigtimedwait`). Here it waits for a semaphore, which the second `resume` of a call releases.
+  While the judge reads the outputs, the runner waits, as a stopped process does.
 - `Recording` is the channel to a child. It keeps every frame that the supervisor sends, and
   `told` returns them as JSON. A test can so check that no secret ever reaches a runner.
 - `shim` is a module that candidates import in the place of a GPU language. `shim.launch(kernel)`
@@ -72,7 +72,7 @@ from tilewright.records import (
     SourceFile,
     TimingPlan,
 )
-from tilewright.runner import build_main, calls, main
+from tilewright.runner import build_main, host_memory, main
 from tilewright.wire.frames import Channel
 
 MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
@@ -82,6 +82,8 @@ MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
 }
 write_files = main.write_files
 PIDS = itertools.count(1)
+STOPS_OF_A_CALL = 2
+"""Once before the judge writes the inputs, once before it reads the outputs."""
 NO_CORE = 9999
 """A core number that no machine has, so that no other evaluation holds its lease."""
 ROOT = "0123456789abcdef0123456789abcdef"
@@ -109,8 +111,12 @@ class Recording(Channel):
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         self.sent: list[tuple[str, dict[str, Any]]] = []
+        self.stops = 0
+        """How often the child was stopped since its last call began."""
 
     def send(self, kind, fields=None, body=b"", fds=(), timeout_s=30.0):
+        if kind == "arm":
+            self.stops = 0
         self.sent.append((kind, dict(fields or {})))
         super().send(kind, fields, body, fds, timeout_s)
 
@@ -126,9 +132,11 @@ class ThreadChild:
         self.applied: dict[str, str] = {}
         self.closed = False
         self.signals: list[str] = []
+        self.waited = 0.0
+        """Seconds in which other programs had its core."""
         self.cpu, self.burns = 0.0, 0.0
         """CPU seconds used so far, and those added from release to completion of each call."""
-        self.companions, self.stops, self.stops_a_call = 0, 0, 1
+        self.companions = 0
         self.stoppable = self.stands_still = True
         self.pid = next(PIDS)
         self._resumed = resumed
@@ -169,9 +177,12 @@ class ThreadChild:
         """A thread shares this process's memory, which has no limit."""
         return None
 
+    def waited_s(self) -> float:
+        return self.waited
+
     def freeze(self) -> bool:
-        self.stops += 1
-        if self.stops % self.stops_a_call == 0:
+        self.channel.stops += 1
+        if self.channel.stops == STOPS_OF_A_CALL:
             self.cpu += self.burns
         self.signals.append("freeze")
         return self.stoppable
@@ -184,7 +195,7 @@ class ThreadChild:
 
     def resume(self) -> None:
         self.signals.append("resume")
-        if self.stops % self.stops_a_call == 0:
+        if self.channel.stops == STOPS_OF_A_CALL:
             self._resumed.release()
 
     def wait_status(self, timeout_s: float) -> int | None:
@@ -228,8 +239,9 @@ class InProcessEvaluator(DeviceHost):
         # The supervisor spins on the sync page, and must not keep a runner's thread from its work.
         monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
         monkeypatch.setattr(main.Launches, "hook_triton", _hook)
-        # A thread cannot be stopped: its first step after the timestamp waits for `resume`.
-        monkeypatch.setattr(calls, "enable_gc", lambda: self._resumed.acquire(timeout=5.0))
+        # A thread cannot be stopped: after a call it waits for `resume`.
+        wait = lambda *_: self._resumed.acquire(timeout=5.0)  # noqa: E731
+        monkeypatch.setattr(host_memory._libc, "sigtimedwait", wait)
         monkeypatch.setattr(main.python, "install_extensions", lambda *_: None)
 
     def spawn(

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tests.process_roles import Arenas, Role
+from tests.process_roles import InputArea, Role
 from tilewright.evaluator.judge.process import main
 from tilewright.runner import calls
 from tilewright.wire.frames import Frame
@@ -30,8 +30,10 @@ class JudgeRole:
 
     def __init__(self) -> None:
         self.role = Role(main)
-        self.arenas = Arenas()
+        self.area = InputArea()
         self.kept: list[torch.Tensor] = []
+        self.calls = 0
+        """Number of the last call."""
 
     def ask(self, kind: str, body: bytes = b"", **fields: Any) -> dict[str, Any]:
         """Ask the judge; its answer must not be a failure."""
@@ -44,31 +46,31 @@ class JudgeRole:
         fields = {**PLAIN, "problem_kind": kind, "rule": None, **changes}
         return self.role.ask("problem", fields, source.encode())
 
-    def map(
-        self, runner: str = "candidate", input_copy: int | None = None, memory: int = os.O_RDWR
-    ) -> None:
-        """Share the arenas under a runner's name; the input copy may be elsewhere."""
-        fields = {
-            "runner": runner,
-            "input_copy": input_copy or self.arenas.address,
-            **self.arenas.fields,
-        }
-        own = [os.open("/proc/self/mem", memory), os.open("/proc/self/maps", os.O_RDONLY)]
-        assert self.role.ask("map", fields, fds=(*self.arenas.fds, *own)).fields == {}
+    def map(self, runner: str = "candidate", address: int | None = None) -> None:
+        """Make a runner known by its memory; its inputs may lie elsewhere."""
+        fields = {"runner": runner, "address": address or self.area.address}
+        own = [os.open("/proc/self/mem", os.O_RDWR), os.open("/proc/self/maps", os.O_RDONLY)]
+        assert self.role.ask("map", fields, fds=tuple(own)).fields == {}
         for fd in own:
             os.close(fd)
 
     def sample(
         self, variation: str = "nominal", seed: int = 3, *, timed: bool = False
     ) -> dict[str, Any]:
-        """Have inputs drawn as `d`."""
+        """Have inputs sampled as `d`."""
         fields = {"params": {"n": 4}, "variation": variation, "seed": seed, "forward_seed": 1}
         return self.ask("sample", sample="d", timed=timed, **fields)
 
     def inputs(self, sample: dict[str, Any], base: int = 0) -> list[torch.Tensor]:
-        """Publish the draw and return views of its tensors in the arena."""
-        self.ask("publish", sample="d", runner="candidate", base=base)
-        return list(build(sample["tree"], self.arenas.inputs, base))
+        """Have the sample written into the runner's memory; return views of its tensors."""
+        asked = {"sample": "d", "runner": "candidate", "base": base}
+        assert self.ask("publish", **asked) == {"written": True}
+        return list(build(sample["tree"], self.area.inputs, base))
+
+    def renew(self, seed: int, variation: str = "nominal", **changes: Any) -> dict[str, Any]:
+        """Have the sample get new values."""
+        fields = {"sample": "d", "seed": seed, "forward_seed": seed, "variation": variation}
+        return self.ask("renew", **{**fields, "varied": variation != "nominal", **changes})
 
     def put(self, *outputs: torch.Tensor) -> list[dict[str, Any]]:
         """Deliver outputs as a runner does; return its description of them."""
@@ -85,17 +87,18 @@ class JudgeRole:
 
     def check(self, *outputs: torch.Tensor, base: int = 0) -> dict[str, Any]:
         """Deliver outputs and have them judged."""
-        return self.ask(
-            "check", sample="d", runner="candidate", base=base, outputs=self.put(*outputs)
-        )
+        seen = self.timed("candidate", *outputs, base=base, look=None)
+        described = self.put(*outputs)
+        answer = self.ask("check", sample="d", runner="candidate", outputs=described)
+        return {**answer, "mutated": seen["mutated"], "misplaced": seen["misplaced"]}
 
     def timed(self, runner: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
-        """Deliver the outputs of a runner's timed call and have a snapshot taken."""
+        """Deliver the outputs of a runner's call and have a snapshot taken."""
         self.put(*outputs)
-        places = calls.addresses(self.kept)
+        self.calls += 1
         plain = {"sample": "d", "base": 0, "keep": True, "expect": False, "compare": False}
-        plain |= {"addresses": places, "look": []}
-        return self.ask("finish_timed", runner=runner, **{**plain, "next": None, **changes})
+        plain |= {"addresses": calls.addresses(self.kept), "look": [], "call": self.calls}
+        return self.ask("finish_timed", runner=runner, **{**plain, **changes})
 
     def plan(self, weights: dict[str, torch.Tensor], seed: int = 1) -> dict[str, Any]:
         """Report which weights the runner holds."""
@@ -105,10 +108,9 @@ class JudgeRole:
     def published(self) -> dict[str, torch.Tensor]:
         """Return copies of the weights that the judge publishes to the runner."""
         tree = self.ask("publish_weights", runner="candidate")["tree"]
-        values = build(tree, self.arenas.inputs, 0)
+        values = build(tree, self.area.inputs, 0)
         return {name: value.clone() for name, value in values.items()}
 
     def close(self) -> None:
-        """End the judge and release the arenas."""
+        """End the judge."""
         self.role.close()
-        self.arenas.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import os
 import socket
 import threading
 import time
@@ -17,7 +16,6 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.runners.cpu_runner import sealed_memory
 from tilewright.wire.frames import Channel, Frame
 
 ANSWER_S = 30.0
@@ -66,16 +64,9 @@ class Role:
         assert not self._thread.is_alive()
 
 
-class Arenas:
-    """Input memory as the supervisor makes it, mapped here as well."""
+class InputArea:
+    """Private memory, as a runner makes it, into which the judge writes inputs."""
 
-    def __init__(self, inputs: int = 1 << 20) -> None:
-        self.fds = (sealed_memory("inputs", inputs),)
-        self.inputs = mmap.mmap(self.fds[0], inputs)
+    def __init__(self, size: int = 1 << 20) -> None:
+        self.inputs = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.address = torch.frombuffer(self.inputs, dtype=torch.uint8).data_ptr()
-        self.fields = {"inputs": inputs}
-
-    def close(self) -> None:
-        """Close the descriptors; the maps go with their last view."""
-        for fd in self.fds:
-            os.close(fd)

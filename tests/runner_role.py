@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import time
@@ -9,9 +10,10 @@ from typing import Any
 
 import torch
 
-from tests.process_roles import Arenas, Role
+from tests.process_roles import Role
 from tilewright.evaluator.judge.memory_reader import read_tensor
 from tilewright.evaluator.runners.cpu_runner import SyncPage
+from tilewright.runner import host_memory
 from tilewright.runner.main import main
 from tilewright.wire import sync_page
 from tilewright.wire.frames import Frame
@@ -25,22 +27,29 @@ class RunnerRole:
 
     def __init__(self, *, mapped: bool = True) -> None:
         self.role = Role(main)
-        self.arenas = Arenas()
+        self.inputs: Any = None
+        """Where the runner reads its inputs."""
         self.page = SyncPage()
         self.sequence = 0
+        self.base = 0
+        """Address of its inputs."""
         self.memory = -1
         """Descriptor of the runner's memory."""
         self.maps = -1
         """Descriptor of how it is mapped."""
+        # Nobody stops a thread after a call, so it does not wait for that.
+        host_memory._PAUSE[0] = 0
         if mapped:
             assert self.map().kind == "mapped"
 
-    def map(self) -> Frame:
-        """Share arenas and the sync page."""
-        fds = (*self.arenas.fds, self.page.fd)
-        frame = self.role.ask("map", self.arenas.fields, fds=fds)
+    def map(self, size: int = 1 << 20) -> Frame:
+        """Have the runner make memory for inputs, and share the sync page."""
+        frame = self.role.ask("map", {"inputs": size}, fds=(self.page.fd,))
         if frame.fds:
             self.memory, self.maps = frame.fds
+        if frame.kind == "mapped":
+            self.base = frame.fields["base"]
+            self.inputs = (ctypes.c_char * size).from_address(self.base)
         return frame
 
     def load(
@@ -55,7 +64,7 @@ class RunnerRole:
         """Load a candidate; return the frame after `entering`."""
         layout = Layout()
         tree = layout.describe([] if init is None else init)
-        layout.write(self.arenas.inputs)
+        layout.write(self.inputs)
         parts = [(p, t if isinstance(t, bytes) else t.encode()) for p, t in files.items()]
         fields = {
             "loader": "python",
@@ -77,7 +86,7 @@ class RunnerRole:
         return self.role.receive() if frame.kind == "entering" else frame
 
     def fields(self, *args: Any, outputs: tuple[torch.Tensor, ...] = (), **changes: Any) -> Any:
-        """Put arguments into the input arena and return the fields of a call."""
+        """Put arguments into the runner's memory and return the fields of a call."""
         layout = Layout()
         gradients = changes.pop("grad_outputs", [])
         fields = {
@@ -92,7 +101,7 @@ class RunnerRole:
             ],
             **changes,
         }
-        layout.write(self.arenas.inputs)
+        layout.write(self.inputs)
         return {"size": layout.size, **fields}
 
     def call(self, *args: Any, **changes: Any) -> Frame:
@@ -100,12 +109,18 @@ class RunnerRole:
         return self.role.ask("call", self.fields(*args, **changes))
 
     def timed(
-        self, *args: Any, wait_s: float = 10.0, release: bool = True, **changes: Any
+        self,
+        *args: Any,
+        wait_s: float = 10.0,
+        release: bool = True,
+        held: tuple[int, ...] = (),
+        **changes: Any,
     ) -> Frame:
         """Make one timed call as the supervisor does."""
         self.sequence += 1
         fields = self.fields(*args, **changes)
-        self.role.channel.send("arm", {**fields, "sequence": self.sequence, "wait_s": wait_s})
+        fields |= {"sequence": self.sequence, "wait_s": wait_s, "held": list(held)}
+        self.role.channel.send("arm", fields)
         if release:
             self._until(sync_page.READY)
             self.page.flags[sync_page.GO] = self.sequence
@@ -124,9 +139,9 @@ class RunnerRole:
         return read_tensor(self.memory, address, like)
 
     def close(self) -> None:
-        """End the runner and release the memory."""
+        """End the runner."""
         self.role.close()
-        self.arenas.close()
+        host_memory._PAUSE[0] = 1
         # The page stays mapped: the thread that has just ended may still view it.
         self.page.flags.release()
         os.close(self.page.fd)

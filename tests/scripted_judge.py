@@ -9,11 +9,13 @@ from tilewright.evaluator.judge_client.gpu_messages import ProbeAnswer
 from tilewright.evaluator.judge_client.messages import (
     Answer,
     CallAnswer,
-    DelayedWritten,
     Done,
+    InputsWritten,
     Request,
+    SampleRenewed,
     TimedAnswer,
 )
+from tilewright.wire.frames import Tree
 
 
 class ScriptedReply:
@@ -36,7 +38,11 @@ class ScriptedJudge(JudgeClient):
         super().__init__(context)
         self.log = log
         self.seconds = seconds
-        self.verdict = CallAnswer("", "", None, [], alias=False)
+        self.verdict = CallAnswer("", "", None, [], [])
+        self.renewals: list[bool] = []
+        """Whether the next renewals succeed; those after them do."""
+        self.tree: Tree = {"t": "tuple", "v": []}
+        """The tree of every renewed sample."""
         self.unanswered: list[ScriptedReply] = []
 
     def request(self, message: Request[Any], timeout_s: float = 0.0) -> Any:
@@ -44,9 +50,6 @@ class ScriptedJudge(JudgeClient):
 
     def send(self, message: Request[Any]) -> Any:
         self.log.append((message.KIND, dict(vars(message))))
-        following = getattr(message, "next", None)
-        if following is not None:
-            self.log.append(("publish", dict(vars(following))))
         reply = ScriptedReply(self, self._answer(message.ANSWER))
         self.unanswered.append(reply)
         return reply
@@ -57,5 +60,7 @@ class ScriptedJudge(JudgeClient):
     def _answer(self, kind: type[Answer]) -> Answer:
         if kind is TimedAnswer:
             return TimedAnswer(**vars(self.verdict), seconds=self.seconds)
-        known = {Done: Done(), DelayedWritten: DelayedWritten(True), ProbeAnswer: ProbeAnswer(True)}
+        if kind is SampleRenewed:
+            return SampleRenewed(self.renewals.pop(0) if self.renewals else True, self.tree)
+        known = {Done: Done(), InputsWritten: InputsWritten(True), ProbeAnswer: ProbeAnswer(True)}
         return known[kind]

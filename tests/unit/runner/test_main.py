@@ -110,7 +110,7 @@ def test_weights_are_loaded_by_name_and_read_back(runner):
     layout = Layout()
     fresh = {"linear.weight": torch.eye(3) * 5, "linear.bias": torch.zeros(3)}
     tree = layout.describe(fresh)
-    layout.write(runner.arenas.inputs)
+    layout.write(runner.inputs)
     assert runner.role.ask("weights", {"tree": tree, "base": 0}).kind == "weights_loaded"
     x = torch.rand(2, 3)
     assert torch.equal(value(runner, runner.call(x), x), x * 5)

@@ -138,7 +138,7 @@ def test_timed_outputs_are_those_at_the_end_of_each_runners_own_call(judge, memo
 def test_every_window_of_timed_inputs_is_checked(judge, memories):
     answer, _ = sample(judge)
     size, memory = answer["size"], memories["candidate"]
-    image = torch.frombuffer(bytearray(judge.arenas.inputs[BASE : BASE + size]), dtype=torch.uint8)
+    image = torch.frombuffer(bytearray(judge.area.inputs[BASE : BASE + size]), dtype=torch.uint8)
     look = [[0, 64], [320, 448]]
 
     def looked() -> list[str]:

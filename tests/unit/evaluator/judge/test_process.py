@@ -197,7 +197,7 @@ def test_overwritten_inputs_and_guards_are_found(judge, base):
     assert judge.check(right, base=base)["mutated"] == ["input 0"]
     x, y = judge.inputs(sample, base)
     assert judge.check(right, base=base)["mutated"] == []
-    judge.arenas.inputs[base] ^= 0xFF
+    judge.area.inputs[base] ^= 0xFF
     assert judge.check(right, base=base)["mutated"] == ["memory around the inputs"]
 
 
@@ -292,7 +292,7 @@ def test_forgetting_a_runner_frees_its_memory_and_descriptors(judge):
     judge.map()
     judge.sample()
 
-    assert len(judge.arenas.inputs) >= mmap.PAGESIZE
+    assert len(judge.area.inputs) >= mmap.PAGESIZE
 
 
 def test_a_later_map_keeps_the_memory_and_uses_the_new_arena(judge):

@@ -35,7 +35,7 @@ def test_perturbed_inputs_are_published_with_their_expected_outputs(judge):
     sample = judge.sample(timed=True)
     before = [value.clone() for value in judge.inputs(sample)]
     judge.ask("publish", sample="d", runner="candidate", base=0, perturb=9)
-    after = build(sample["tree"], judge.arenas.inputs, 0)
+    after = build(sample["tree"], judge.area.inputs, 0)
     x, y = (value.clone() for value in after)
     assert not torch.equal(before[0], x)
     answer = judge.timed("candidate", torch.relu(x + y), expect=True, compare=True)
@@ -119,7 +119,7 @@ def test_the_answer_to_a_timed_call_publishes_the_next_inputs(judge):
     following = {"sample": "d", "runner": "candidate", "base": 4096, "perturb": None}
     judge.timed("candidate", x, keep=False, next=following)
 
-    assert torch.equal(build(sample["tree"], judge.arenas.inputs, 4096)[0], x)
+    assert torch.equal(build(sample["tree"], judge.area.inputs, 4096)[0], x)
 
 
 def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
@@ -134,12 +134,12 @@ def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
 @pytest.mark.parametrize("base", [0, 4096])
 def test_the_input_copy_is_checked_in_the_requested_windows_only(judge, base):
     judge.load(FUNCTION)
-    input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    input_copy = mmap.mmap(-1, len(judge.area.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
     sample = judge.sample(timed=True)
     x = judge.inputs(sample, base)[0]
     # A runner does so before a timed call; the arena stays unchanged.
-    input_copy[:] = judge.arenas.inputs[:]
+    input_copy[:] = judge.area.inputs[:]
     size = sample["size"]
 
     def seen(*look: list[int]) -> list[str]:
@@ -155,17 +155,17 @@ def test_the_input_copy_is_checked_in_the_requested_windows_only(judge, base):
 
 def test_withheld_input_bytes_are_written_when_a_runner_is_ready(judge):
     judge.load(FUNCTION)
-    input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    input_copy = mmap.mmap(-1, len(judge.area.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
     sample = judge.sample(timed=True)
     x, y = (value.clone() for value in judge.inputs(sample))
     given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
-    hidden = build(sample["tree"], judge.arenas.inputs, 0)
+    hidden = build(sample["tree"], judge.area.inputs, 0)
     assert not (torch.equal(x, hidden[0]) and torch.equal(y, hidden[1]))
-    input_copy[:] = judge.arenas.inputs[:]
+    input_copy[:] = judge.area.inputs[:]
     assert judge.ask("write_delayed", **given)["written"]
-    for memory in (judge.arenas.inputs, input_copy):
+    for memory in (judge.area.inputs, input_copy):
         seen = build(sample["tree"], memory, 0)
         assert torch.equal(x, seen[0])
         assert torch.equal(y, seen[1])
@@ -180,7 +180,7 @@ def test_no_input_bytes_are_withheld_where_memory_is_read_only(judge):
     x, y = (value.clone() for value in judge.inputs(sample))
     given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
-    seen = build(sample["tree"], judge.arenas.inputs, 0)
+    seen = build(sample["tree"], judge.area.inputs, 0)
     assert torch.equal(x, seen[0])
     assert torch.equal(y, seen[1])
     assert judge.ask("write_delayed", **given)["written"]
@@ -207,12 +207,12 @@ def test_a_changed_arena_is_found_where_it_serves_as_input_copy(judge):
 
 def test_the_input_copy_is_checked_before_the_next_inputs_are_published(judge):
     judge.load(FUNCTION)
-    input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    input_copy = mmap.mmap(-1, len(judge.area.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
     sample = judge.sample(timed=True)
     x, _ = judge.inputs(sample)
     following = {"sample": "d", "runner": "candidate", "base": 0, "perturb": 9}
     look = [[0, sample["size"]]]
-    input_copy[:] = judge.arenas.inputs[:]
+    input_copy[:] = judge.area.inputs[:]
 
     assert judge.timed("candidate", x, look=look, next=following)["mutated"] == []

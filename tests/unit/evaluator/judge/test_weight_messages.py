@@ -55,7 +55,7 @@ def test_init_inputs_are_handed_over(judge):
     answer = judge.load(source, "module").fields
     judge.map()
     judge.ask("publish_init", runner="candidate")
-    table, n = build(answer["init"], judge.arenas.inputs, 0)
+    table, n = build(answer["init"], judge.area.inputs, 0)
 
     assert (table.tolist(), n) == ([0.0, 1.0, 2.0], 7)
     assert answer["is_module"]

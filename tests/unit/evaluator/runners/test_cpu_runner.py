@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.in_process_evaluator import InProcessEvaluator, ThreadChild
-from tilewright.evaluator.runners.cpu_accounting import cpu_before_release_s
+from tilewright.evaluator.runners.cpu_accounting import MAX_EMPTY_CALL_S
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.messages import (
     Addresses,
@@ -25,6 +26,7 @@ from tilewright.evaluator.runners.messages import (
     read,
 )
 from tilewright.records import Limits
+from tilewright.wire import sync_page
 from tilewright.wire.frames import Channel, Frame, FrameError
 
 LOAD = {
@@ -46,10 +48,13 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     evaluator = InProcessEvaluator(tmp_path, monkeypatch)
     runners: list[Runner] = []
 
-    def opening(source: str, *, threads: int = 1, **limits: Any) -> tuple[Runner, ThreadChild]:
+    def opening(
+        source: str, *, threads: int = 1, held_seed: int = 0, **limits: Any
+    ) -> tuple[Runner, ThreadChild]:
         child = evaluator.spawn("runner", Limits())
         child.wait_ready()
-        runner = Runner("candidate", child, Limits(**limits), lambda: None, float("inf"), threads)
+        given = (float("inf"), threads, held_seed)
+        runner = Runner("candidate", child, Limits(**limits), lambda: None, *given)
         runners.append(runner)
         for fd in runner.reserve_inputs(4096):
             os.close(fd)
@@ -63,11 +68,31 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
         runner.page.close()
 
 
-def test_a_runner_is_frozen_while_its_outputs_are_read(opened):
+def test_inputs_arrive_and_outputs_are_read_while_the_runner_is_stopped(opened):
     runner, child = opened("def work():\n    return ()\n")
-    runner.timed_call(CALL, lambda: child.signals.append("read"))
+    for number in (1, 2):
+        seen: list[tuple[str, list[bool]]] = []
 
-    assert child.signals == ["freeze", "read", "resume"]
+        def look(what: str, number: int = number, seen: Any = seen) -> bool:
+            flags = runner.page.flags
+            words = (sync_page.READY, sync_page.GO, sync_page.DONE)
+            seen.append((what, [flags[word] == number for word in words]))
+            child.signals.append(what)
+            return True
+
+        child.signals.clear()
+        runner.timed_call(CALL, lambda look=look: look("write"), lambda _, look=look: look("read"))
+        assert child.signals == ["freeze", "write", "resume", "freeze", "read", "resume"]
+        assert seen == [("write", [True, False, False]), ("read", [True, True, True])]
+
+
+def test_a_runner_whose_inputs_cannot_be_written_is_ended(opened):
+    runner, _ = opened("def work():\n    return ()\n", call_timeout_s=0.5)
+    with pytest.raises(EvaluationEnded) as ended:
+        runner.timed_call(CALL, lambda: False)
+    assert ended.value.outcome.reason == "protocol_violation"
+    assert ended.value.outcome.message == "its inputs cannot be written any more"
+    assert runner.page.flags[sync_page.GO] == 0
 
 
 def test_a_runner_whose_other_processes_live_on_is_not_timed(opened):
@@ -84,7 +109,8 @@ def test_output_addresses_are_reported_with_the_completion_timestamp(opened):
     source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), None\n"
     runner, _ = opened(source)
     seen: list[list[int]] = []
-    timed = runner.timed_call(CALL, lambda: seen.append(runner.output_addresses(3)))
+    look = lambda _: seen.append(runner.output_addresses(3))  # noqa: E731
+    timed = runner.timed_call(CALL, finish=look)
 
     first, second, _ = (item.address for item in timed.result.outputs)
     assert seen == [[first, second, 0]]
@@ -92,49 +118,91 @@ def test_output_addresses_are_reported_with_the_completion_timestamp(opened):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call(opened, threads):
-    runner, child = opened(SLEEP.format(0.02), threads=threads)
-    child.stops_a_call = threads
+def test_cpu_time_between_calls_is_not_that_of_a_call(opened, threads):
+    runner, child = opened("def work():\n    return ()\n", threads=threads)
     runner.timed_call(CALL)
     child.cpu += 5.0
     child.burns = 3.0
     timed = runner.timed_call(CALL)
 
-    # Other threads used the CPU time that exceeds the capacity of the call's own threads.
-    outside = 8.0 - threads * timed.total_s
-    # With several threads the time to stop them counts too.
-    near = 1e-6 if threads == 1 else 0.1
-    assert timed.untimed_cpu_s == pytest.approx(outside, abs=near)
-    child.burns = 0.0
-    again = runner.timed_call(CALL)
-    # CPU time of a call with several threads is not charged to the next call.
-    assert again.untimed_cpu_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=near)
-
-
-@pytest.mark.parametrize(
-    ("used", "lasted", "awake", "early"),
-    [
-        (0.020, 0.010, 0.0001, 0.0),  # both threads, all the time
-        (0.0202, 0.010, 0.0002, 0.0),  # and the one that waited spun
-        (0.0006, 0.0001, 0.0003, 0.0001),  # both worked, and neither waited
-        (0.0003, 0.0001, 0.0003, 0.0),
-    ],
-)
-def test_cpu_time_beyond_the_threads_of_a_call_was_used_before_its_release(
-    used, lasted, awake, early
-):
-    assert cpu_before_release_s(used, lasted, awake, 2) == pytest.approx(early, abs=1e-5)
+    assert timed.untimed_cpu_s == pytest.approx(5.0)
+    # Several threads work at the same time, so that their call lasts as a clock shows it.
+    assert timed.total_s == pytest.approx(3.0) if threads == 1 else timed.total_s < 1.0
+    assert runner.timed_call(CALL).untimed_cpu_s == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_cpu_time_used_while_stopped_is_charged(opened, threads):
-    def work() -> None:
+@pytest.mark.parametrize("while_stopped", ["inputs", "outputs"])
+def test_cpu_time_used_while_stopped_is_charged_to_the_call(opened, threads, while_stopped):
+    def work(_: int = 0) -> bool:
         child.cpu += 2.0
+        return True
 
     runner, child = opened("def work():\n    return ()\n", threads=threads)
-    child.stops_a_call = threads
     runner.timed_call(CALL)
-    assert runner.timed_call(CALL, work).untimed_cpu_s == pytest.approx(2.0, abs=0.1)
+    if while_stopped == "outputs":
+        timed = runner.timed_call(CALL, finish=work)
+    elif threads == 1:
+        timed = runner.timed_call(CALL, work)
+    else:
+        return
+    assert timed.total_s == pytest.approx(2.0, abs=0.5)
+    assert runner.timed_call(CALL).untimed_cpu_s == pytest.approx(0.0)
+
+
+def test_a_runner_that_sleeps_is_charged_and_one_that_waits_for_its_core_is_not(opened):
+    def wait(seconds: float) -> bool:
+        child.waited += seconds
+        return True
+
+    runner, child = opened(SLEEP.format(0.05))
+    runner.timed_call(CALL)
+    assert 0.04 < runner.timed_call(CALL, lambda: wait(0.0)).total_s < 1.0
+    assert runner.timed_call(CALL, lambda: wait(1.0)).total_s == 0.0
+
+
+def test_a_call_is_less_an_empty_one_but_never_by_much(opened):
+    runner, child = opened("def work():\n    return ()\n")
+    child.burns = 1.0
+    for empty_s, credit_s in ((2e-6, 2e-6), (0.5, MAX_EMPTY_CALL_S)):
+        runner.empty_call_s = empty_s
+        assert runner.timed_call(CALL).total_s == pytest.approx(1.0 - credit_s, abs=1e-9)
+
+
+def test_callers_hold_few_outputs_of_secret_calls_and_some_for_long(opened):
+    runner, child = opened("def work():\n    return ()\n")
+    runner.max_held = 6
+    for _ in range(60):
+        runner.timed_call(CALL)
+    sent = [fields for kind, fields in child.channel.sent if kind == "arm"]
+    told = [fields["held"] for fields in sent]
+    numbers = [fields["sequence"] for fields in sent]
+
+    assert told[0] == []
+    assert {len(held) for held in told[6:]} == {2, 3, 4, 5, 6}
+    for number, held in zip(numbers[1:], told[1:], strict=True):
+        assert held[-1] == number - 1
+        assert held == sorted(set(held))
+    # A ring of six buffers is used again while an older output is held.
+    oldest = [number - held[0] for number, held in zip(numbers[1:], told[1:], strict=True)]
+    assert max(oldest) > 6
+    # A dropped output never comes back.
+    for before, after in itertools.pairwise(told):
+        assert set(after[:-1]) <= set(before)
+
+
+def test_all_runners_of_an_evaluation_hold_the_same_calls(opened):
+    told = []
+    for seed in (1, 1, 2):
+        runner, _ = opened("def work():\n    return ()\n", held_seed=seed)
+        runner.max_held = 6
+        held = []
+        for _ in range(20):
+            runner.timed_call(CALL)
+            held.append(list(runner.held))
+        told.append(held)
+    assert told[0] == told[1]
+    assert told[0] != told[2]
 
 
 def test_a_runner_that_runs_while_stopped_is_ended(opened):
@@ -147,12 +215,11 @@ def test_a_runner_that_runs_while_stopped_is_ended(opened):
     assert ended.value.outcome.message == "it ran while it was stopped"
 
 
-def test_a_runner_that_does_not_stop_is_ended(opened):
-    runner, child = opened("def work():\n    return ()\n")
+def test_a_runner_that_does_not_stop_is_ended_without_inputs(opened):
+    runner, child = opened("def work():\n    return ()\n", call_timeout_s=0.5)
     child.stoppable = False
     with pytest.raises(EvaluationEnded) as ended:
-        runner.timed_call(CALL)
-    child.resume()
+        runner.timed_call(CALL, lambda: pytest.fail("it may still run"))
     assert ended.value.outcome.reason == "timeout"
     assert "did not stand still" in ended.value.outcome.message
 
@@ -207,19 +274,34 @@ def test_an_error_in_place_of_memory_leaves_no_descriptor():
     peer.close()
 
 
-def test_the_first_report_of_input_copy_and_memory_is_final():
+def test_the_first_report_of_address_and_memory_is_final():
     runner, peer = connected()
     taken = []
-    for input_copy, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
-        memory = os.memfd_create(f"memory {input_copy}")
-        peer.send("mapped", {"base": input_copy}, fds=(memory,))
+    for address, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
+        memory = os.memfd_create(f"memory {address}")
+        peer.send("mapped", {"base": address}, fds=(memory, memory))
         os.close(memory)
         fds = runner.reserve_inputs(inputs)
         taken.append([os.readlink(f"/proc/self/fd/{fd}").split(" (")[0] for fd in fds])
-        for fd in (*fds, *peer.receive().fds):
+        sent = peer.receive()
+        assert sent.fields == {"inputs": inputs}
+        for fd in (*fds, *sent.fds):
             os.close(fd)
         assert runner.base == 1 << 20
 
-    assert taken == [["/memfd:inputs", f"/memfd:memory {1 << 20}"], ["/memfd:inputs"]]
+    assert taken == [[f"/memfd:memory {1 << 20}"] * 2, []]
+    runner.close()
+    peer.close()
+
+
+def test_a_runner_that_hides_its_memory_has_failed():
+    runner, peer = connected()
+    runner.entered = True
+    peer.send("mapped", {"base": 1 << 20}, fds=(peer.fileno(),))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(EvaluationEnded, match="protocol_violation") as ended:
+        runner.reserve_inputs(4096)
+    assert ended.value.outcome.message == "it sent no descriptors of its memory"
+    assert len(os.listdir("/proc/self/fd")) == before
     runner.close()
     peer.close()
