@@ -73,7 +73,7 @@ from tilewright.records import (
     TimingPlan,
 )
 from tilewright.runner import build_main, host_memory, main
-from tilewright.wire.frames import Channel
+from tilewright.wire.frames import Channel, ChannelClosed
 
 MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
     "runner": main.main,
@@ -144,7 +144,7 @@ class ThreadChild:
         self._thread.start()
 
     def _play(self, sock: socket.socket, applied: dict[str, str]) -> None:
-        with sock, contextlib.suppress(SystemExit):
+        with sock, contextlib.suppress(SystemExit, ChannelClosed):
             MAINS[self.role](sock, applied)
 
     @property

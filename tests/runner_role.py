@@ -12,7 +12,7 @@ import torch
 
 from tests.process_roles import Role
 from tilewright.evaluator.judge.memory_reader import read_tensor
-from tilewright.evaluator.runners.cpu_runner import SyncPage
+from tilewright.evaluator.runners.sync_page import SyncPage
 from tilewright.runner import host_memory
 from tilewright.runner.main import main
 from tilewright.wire import sync_page

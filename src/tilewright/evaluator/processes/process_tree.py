@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2

@@ -270,44 +270,6 @@ def test_strides_and_values_of_other_kinds_survive():
     assert items[0].tolist() == [0, 1]
 
 
-def test_perturbation_moves_plain_inputs_and_nothing_else():
-    sample = sampled(load(f"({RAND}, torch.eye(12), torch.arange(9), {RAND}.T)", "x", "x, e, i, t"))
-    before = [value.clone() for value in sample.arguments()]
-    sample.perturb(77)
-    x, eye, integers, transposed = sample.arguments()
-
-    assert not torch.equal(before[0], x)
-    assert torch.equal(before[0].reshape(-1).sort().values, x.reshape(-1).sort().values)
-    assert torch.equal(before[1], eye)
-    assert torch.equal(before[2], integers)
-    assert torch.equal(before[3], transposed)
-    assert len(sample.movable) == 1
-
-
-def test_inputs_that_may_not_be_shuffled_are_drawn_anew():
-    triangle = "torch.randn(case['n'], case['n'], generator=generator).tril()"
-    sample = sampled(load(triangle, "x * 2"))
-    assert sample.movable == []
-    seen = {sample.image[:]}
-    for seed in (5, 6):
-        sample.perturb(seed)
-        assert sample.image[:] not in seen
-        seen.add(sample.image[:])
-        (x,) = sample.arguments()
-        assert torch.equal(x, x.tril())
-    again = sampled(load(triangle, "x * 2"))
-    again.perturb(6)
-    assert again.image[:] == sample.image[:]
-
-
-def test_inputs_of_a_random_size_are_not_perturbed():
-    size = "int(torch.randint(2, 900, (), generator=generator))"
-    sample = sampled(load(f"torch.ones({size})", "x * 2"))
-    before = sample.image[:]
-    sample.perturb(5)
-    assert sample.image[:] == before
-
-
 def test_outputs_are_described_and_counted_to_the_byte():
     sample = sampled(load(RAND, "(x, x.half(), x > 0, x[:0])"))
     described, size = described_outputs(sample)

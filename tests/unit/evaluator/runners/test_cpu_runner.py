@@ -299,7 +299,7 @@ def test_a_runner_that_hides_its_memory_has_failed():
     runner.entered = True
     peer.send("mapped", {"base": 1 << 20}, fds=(peer.fileno(),))
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(EvaluationEnded, match="protocol_violation") as ended:
+    with pytest.raises(EvaluationEnded) as ended:
         runner.reserve_inputs(4096)
     assert ended.value.outcome.message == "it sent no descriptors of its memory"
     assert len(os.listdir("/proc/self/fd")) == before

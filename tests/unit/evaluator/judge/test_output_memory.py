@@ -1,0 +1,170 @@
+"""Where outputs may lie: in memory of their own that the caller can keep.
+
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from typing import Any
+
+import pytest
+import torch
+
+from tests.unit.evaluator.judge.test_process import FUNCTION
+from tilewright.wire.names import OutputMemory
+
+TWO = FUNCTION.replace("torch.relu(x + y)", "(x + y, x - y)")
+SAME = FUNCTION.replace("return torch.relu(x + y)", "z = x + y\n    return z, z")
+VIEW = FUNCTION.replace("torch.relu(x + y)", "x.view(-1)")
+IN_PLACE = FUNCTION.replace("torch.relu(x + y)", "x.add_(y)")
+KEPT = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.ones(4, 8))
+
+    def forward(self, x):
+        return self.table
+
+def get_inputs():
+    return [torch.rand(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def opened(judge: Any, source: str = FUNCTION, kind: str = "function", **changes: Any) -> Any:
+    """Load a problem, write a sample, and return the inputs in the runner's memory."""
+    judge.load(source, kind, **changes)
+    judge.map()
+    return judge.inputs(judge.sample())
+
+
+def seen(judge: Any, *addresses: int, **changes: Any) -> list[str]:
+    """Return where outputs at these addresses lie, if not in memory of their own."""
+    answer = judge.timed("candidate", addresses=list(addresses), keep=False, **changes)
+    return list(answer["misplaced"])
+
+
+def test_private_memory_is_no_finding(judge):
+    opened(judge)
+    output = torch.empty(4, 8)
+
+    assert seen(judge, output.data_ptr()) == []
+    assert seen(judge, 0) == []
+
+
+@pytest.mark.parametrize("shift", [0, 4, -64, 64])
+def test_an_output_over_an_input_is_found(judge, shift):
+    x, y = opened(judge)
+
+    assert seen(judge, x.data_ptr() + shift) == [OutputMemory.INPUT]
+    assert seen(judge, y.data_ptr() + min(shift, 0)) == [OutputMemory.INPUT]
+
+
+def test_memory_of_an_input_that_no_call_uses_now_is_memory_of_inputs(judge):
+    judge.load(FUNCTION)
+    judge.map()
+    sample = judge.sample()
+    there = judge.inputs(sample, 1 << 16)[0].data_ptr()
+    judge.inputs(sample, 0)
+
+    assert seen(judge, there) == [OutputMemory.INPUT]
+
+
+@pytest.mark.parametrize("source", [VIEW, IN_PLACE])
+def test_a_view_of_an_input_is_allowed_where_the_reference_returns_one(judge, source):
+    x, _ = opened(judge, source)
+
+    assert seen(judge, x.data_ptr()) == []
+
+
+def test_a_view_of_a_writable_input_is_allowed(judge):
+    x, _ = opened(judge, writable_inputs=["x"])
+
+    assert seen(judge, x.data_ptr()) == []
+
+
+@pytest.mark.parametrize(
+    ("shared", "kind"), [(True, OutputMemory.SHARED), (False, OutputMemory.FILE)]
+)
+def test_mapped_memory_is_found(judge, shared, kind):
+    opened(judge)
+    fd = os.memfd_create("theirs")
+    os.ftruncate(fd, 4096)
+    flags = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
+    there = mmap.mmap(fd, 4096, flags=flags)
+    there[:] = bytes(4096)
+
+    assert seen(judge, torch.frombuffer(there, dtype=torch.uint8).data_ptr()) == [kind]
+    os.close(fd)
+
+
+def test_an_address_without_memory_is_found(judge):
+    opened(judge)
+
+    assert seen(judge, 1 << 45) == [OutputMemory.UNMAPPED]
+
+
+def test_outputs_must_not_overlap_each_other(judge):
+    opened(judge, TWO)
+    memory = torch.empty(3, 32)
+    first = memory.data_ptr()
+
+    assert seen(judge, first, first + 128) == []
+    assert seen(judge, first, first + 124) == [OutputMemory.OTHER_OUTPUT]
+    assert seen(judge, first, first) == [OutputMemory.OTHER_OUTPUT]
+
+
+def test_outputs_may_be_one_tensor_where_the_references_are(judge):
+    opened(judge, SAME)
+    memory = torch.empty(4, 8)
+
+    assert seen(judge, memory.data_ptr(), memory.data_ptr()) == []
+
+
+def test_an_output_must_not_lie_in_one_that_the_caller_holds(judge):
+    opened(judge)
+    memory = torch.empty(8, 32)
+    places = [memory[i].data_ptr() for i in range(8)]
+    # A ring of buffers is found however long it is, if the caller holds one of them.
+    assert seen(judge, places[0], call=1) == []
+    assert seen(judge, places[1], call=2, held=[1]) == []
+    assert seen(judge, places[2], call=3, held=[1, 2]) == []
+    assert seen(judge, places[0] + 4, call=4, held=[1, 3]) == [OutputMemory.EARLIER_OUTPUT]
+    assert seen(judge, places[1], call=5, held=[1, 3, 4]) == []
+    # What the caller gave back may be used again, and what a baseline returned is not ours.
+    assert seen(judge, places[3], call=6, held=[3]) == []
+    assert seen(judge, places[0], call=7, held=[3]) == []
+    judge.map("eager")
+    assert judge.timed("eager", addresses=[places[0]], keep=False, held=[7])["misplaced"] == []
+
+
+def test_the_same_memory_is_allowed_where_the_reference_returns_its_own(judge):
+    opened(judge, KEPT, "module")
+    memory = torch.empty(4, 8)
+
+    assert seen(judge, memory.data_ptr(), call=1) == []
+    assert seen(judge, memory.data_ptr(), call=2, held=[1]) == []
+
+
+def test_a_runner_cannot_report_more_outputs_than_there_are(judge):
+    x, _ = opened(judge)
+    output = torch.empty(4, 8)
+
+    assert seen(judge, output.data_ptr(), x.data_ptr()) == []
+
+
+def test_each_place_is_named_once(judge):
+    x, _ = opened(judge, TWO)
+
+    assert seen(judge, x.data_ptr(), x.data_ptr() + ctypes.sizeof(ctypes.c_float)) == [
+        OutputMemory.INPUT,
+        OutputMemory.OTHER_OUTPUT,
+    ]

@@ -1,0 +1,172 @@
+"""Inputs of timed calls: each call gets new values of the problem's generator.
+
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.unit.evaluator.judge.test_inputs import RAND, load, sampled
+from tilewright.evaluator.judge import renewed_inputs, variations
+from tilewright.evaluator.judge.inputs import InputSample
+from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+
+pytestmark = pytest.mark.usefixtures("problem_module")
+KINDS = {
+    "plain": RAND,
+    "triangle": "torch.randn(case['n'], case['n'], generator=generator).tril()",
+    "integers": "torch.randint(0, 1 << 40, (case['n'], 8), generator=generator)",
+    "mask": "torch.rand(40, 40, generator=generator) > 0.5",
+    "sorted": f"{RAND}.sort(-1).values",
+    "stochastic": f"torch.softmax({RAND}, -1)",
+    "strided": f"{RAND}.T",
+    "expanded": f"{RAND}[:, :1].expand(4, 2)",
+    "global generator": "torch.randn(case['n'], 8)",
+    "in a list": f"[{RAND}]",
+}
+
+
+def renew(
+    reference: Reference,
+    sample: InputSample,
+    seed: int,
+    variation: str = "nominal",
+    varied: bool | None = None,
+) -> bool:
+    chosen = variation != "nominal" if varied is None else varied
+    return renewed_inputs.renew(reference, sample, seed, seed + 1, variation, varied=chosen)
+
+
+def leaves(sample: InputSample) -> list[torch.Tensor]:
+    found: list[Any] = []
+    for value in sample.arguments():
+        found += value if isinstance(value, list) else [value]
+    return [value.clone() for value in found if isinstance(value, torch.Tensor)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_of_every_kind_and_layout_get_new_values(kind):
+    reference = load(f"({KINDS[kind]},)", "1 * x if isinstance(x, torch.Tensor) else x[0] * 1")
+    sample = sampled(reference)
+    seen = {sample.image[:]}
+    for seed in range(5, 10):
+        assert renew(reference, sample, seed)
+        assert sample.image[:] not in seen
+        seen.add(sample.image[:])
+        again = sampled(reference, seed=seed)
+        # Values, layout and the space between are those of a new sample under that seed.
+        assert again.image[: again.size] == sample.image[: sample.size]
+        assert again.tree == sample.tree
+
+
+def test_the_same_seed_gives_the_same_values():
+    reference = load(RAND, "x * 2")
+    first, second = sampled(reference, seed=1), sampled(reference, seed=2)
+    renew(reference, first, 9)
+    renew(reference, second, 9)
+
+    assert first.image[:] == second.image[:]
+    assert first.forward_seed == second.forward_seed == 10
+
+
+def test_a_scalar_argument_may_change():
+    reference = load(f"({RAND}, float(torch.rand((), generator=generator)))", "x * f", "x, f")
+    sample = sampled(reference)
+    before = sample.arguments()[1]
+    assert renew(reference, sample, 8)
+
+    after = sample.arguments()[1]
+    assert after != before
+    assert after == sampled(reference, seed=8).arguments()[1]
+
+
+def test_a_generator_that_ignores_its_seed_gives_the_same_values():
+    reference = load("torch.ones(4, 8)", "x * 2")
+    sample = sampled(reference)
+    before = sample.image[:]
+
+    assert renew(reference, sample, 8)
+    assert sample.image[:] == before
+
+
+def test_a_generator_with_other_shapes_keeps_the_values_and_says_so():
+    size = "int(torch.randint(2, 900, (), generator=generator))"
+    reference = load(f"torch.rand({size}, generator=generator)", "x * 2")
+    sample = sampled(reference)
+    before, tree = sample.image[:], sample.tree
+
+    assert not renew(reference, sample, 5, "scale")
+    assert (sample.image[:], sample.tree, sample.varied) == (before, tree, False)
+    # The size of the first sample may come again.
+    assert renew(reference, sample, 3)
+    assert sample.image[:] == before
+
+
+@pytest.mark.parametrize(
+    "other", ["x.double()", "x.T", "x[:, :4]", "(x, 1)", "[x]", "{'a': x}", "2.0"]
+)
+def test_a_generator_of_another_form_keeps_the_values(other):
+    reference = load("KINDS.pop() if KINDS else 0", "torch.ones(1)")
+    x = torch.randn(4, 8)
+    reference.module.KINDS = [(x,)]
+    sample = sampled(reference)
+    before = sample.image[:]
+    found = eval(other, {"x": x + 1})
+    reference.module.KINDS = [found if isinstance(found, tuple) else (found,)]
+
+    assert not renew(reference, sample, 5)
+    assert sample.image[:] == before
+
+
+def test_a_generator_that_fails_later_is_a_problem_failure():
+    reference = load("(KEPT.pop(),)", "x * 2")
+    reference.module.KEPT = [torch.ones(3)]
+    sample = sampled(reference)
+
+    with pytest.raises(ProblemFailure, match="IndexError"):
+        renew(reference, sample, 5)
+
+
+@pytest.mark.parametrize("variation", ["sign", "scale", "small_integers"])
+def test_varied_values_are_those_of_a_varied_sample(variation):
+    reference = load(f"({RAND}, torch.eye(12))", "x.sum() + e", "x, e")
+    sample = sampled(reference)
+    assert renew(reference, sample, 8, variation)
+    assert sample.varied
+    expected = sampled(reference, variation, seed=8)
+    assert all(map(torch.equal, leaves(sample), leaves(expected)))
+    assert not torch.equal(leaves(sample)[0], leaves(sampled(reference, seed=8))[0])
+    # The next nominal values owe nothing to it.
+    assert renew(reference, sample, 9, variation, varied=False)
+    assert not sample.varied
+    assert all(map(torch.equal, leaves(sample), leaves(sampled(reference, seed=9))))
+
+
+@pytest.mark.parametrize("varied", [False, True])
+def test_a_variation_is_computed_for_every_call(monkeypatch, varied):
+    reference = load(f"({RAND}, {RAND})", "x + y", "x, y")
+    sample = sampled(reference)
+    computed = []
+
+    def changed(value: torch.Tensor, variation: str, generator: torch.Generator) -> torch.Tensor:
+        computed.append(variation)
+        return -value
+
+    monkeypatch.setattr(variations, "_changed", changed)
+    renew(reference, sample, 8, "offset", varied=varied)
+    assert computed == ["offset"] * 2
+
+
+def test_gradients_of_outputs_are_new_too():
+    reference = load(f"({RAND}, {RAND})", "x * y", "x, y", grads=["y"])
+    sample = sampled(reference)
+    seen = [sample.grad_outputs()[0].clone()]
+    for seed in (5, 6):
+        assert renew(reference, sample, seed)
+        (upstream,) = sample.grad_outputs()
+        assert not any(torch.equal(upstream, old) for old in seen)
+        seen.append(upstream.clone())
