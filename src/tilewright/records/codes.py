@@ -66,6 +66,7 @@ class LabelName(StrEnum):
     TORCH_COMPILE = "torch_compile"
     UNCALIBRATED = "uncalibrated"
     UNSOUND_PROBLEM = "unsound_problem"
+    VALUE_DEPENDENT_TIME = "value_dependent_time"
     WEAK_CASE = "weak_case"
     WEAK_INPUTS = "weak_inputs"
     WEAK_PROBLEM = "weak_problem"

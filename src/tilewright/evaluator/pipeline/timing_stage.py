@@ -15,6 +15,7 @@ from tilewright.evaluator.runners.baselines import (
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.timing import blocks
 from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.evaluator.timing.value_dependence import value_labels
 from tilewright.records import Case, Incorrect
 from tilewright.records.codes import IncorrectKind, InputOrigin, LabelName, Stage
 
@@ -31,7 +32,7 @@ def time_candidate(session: EvaluationSession) -> None:
             session.context.emit("timing", {"case": case.name})
             times = _time_case(session, case)
             session.observations.times.append(times)
-            session.observations.labels += clock_labels(times)
+            session.observations.labels += clock_labels(times) + value_labels(times)
             if times.wrong:
                 name = f"{case.name}, timed"
                 outcome = Incorrect(

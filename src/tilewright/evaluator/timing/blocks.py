@@ -78,6 +78,9 @@ CHECK_EVERY_BLOCKS = 4
 """Blocks from one computation of the interval to the next."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even if they take longer than the plan allows."""
+MIN_BLOCKS_IF_SLOW, SLOW_FACTOR = 2, 10
+"""Blocks that are timed even if they take this many times as long. Some generators need a minute
+for an input sample."""
 
 
 Clock = HostClock | CudaEventClock
@@ -219,7 +222,10 @@ class CaseTimer:
             times.blocks += 1
             made = times.blocks - first
             late = time.monotonic() - start > plan.max_s / planned
-            if times.wrong or (late and made >= MIN_BLOCKS_AT_LIMIT):
+            fewest = MIN_BLOCKS_AT_LIMIT
+            if time.monotonic() - start > SLOW_FACTOR * plan.max_s / planned:
+                fewest = MIN_BLOCKS_IF_SLOW
+            if times.wrong or (late and made >= fewest):
                 break
             if made >= soonest and (
                 made % CHECK_EVERY_BLOCKS == 0 or (made == soonest and planned == 1)
@@ -277,37 +283,37 @@ class CaseTimer:
     def _time_half(self, order: list[str], choices: random.Random, *, varied: bool) -> None:
         """Make one call of each implementation on new inputs, chosen in secret."""
         clock, slot = self.clock, choices.randrange(self.slots)
-        sample = self._renewed(choices, varied=varied)
+        variation = choices.choice(self.variations) if self.variations else "nominal"
+        sample = self._renewed(variation, choices, varied=varied)
         small = sample.layout.output_bytes <= clock.check_all_bytes
         checked = small or choices.random() < CHECKED_SHARE
         for place, name in enumerate(order):
             if place and not clock.pairs:
-                sample = self._renewed(choices, varied=varied)
-            call = TimedCall(name, sample, slot, varied, checked, last=place == len(order) - 1)
+                sample = self._renewed(variation, choices, varied=varied)
+            used = variation if varied else "nominal"
+            call = TimedCall(name, sample, slot, used, checked, last=place == len(order) - 1)
             timed = clock.call(self.pool, self.times, call)
             self.pool.call_s += timed.total_s
             self._record(call, timed)
 
-    def _renewed(self, choices: random.Random, *, varied: bool) -> InputSampleInfo:
+    def _renewed(self, variation: str, choices: random.Random, *, varied: bool) -> InputSampleInfo:
         """Have the problem's generator make new inputs under a secret seed."""
-        variation = choices.choice(self.variations) if self.variations else "nominal"
         forward_seed = choices.getrandbits(31)
-        fresh, tree = False, self.sample.layout.tree
+        tree = self.sample.layout.tree
         for _ in range(RENEWALS):
             seed = choices.getrandbits(63)
             message = RenewSample(self.sample.name, seed, forward_seed, variation, varied)
             answer = self.pool.judge.request(message)
-            fresh, tree = answer.fresh, answer.tree
-            if fresh:
+            tree = answer.tree
+            if answer.fresh:
                 break
-        self.times.repeated += not fresh
         layout = replace(self.sample.layout, tree=tree)
         return replace(self.sample, layout=layout, forward_seed=forward_seed)
 
     def _record(self, call: TimedCall, timed: CallTiming) -> None:
         times = self.times
         if call.varied:
-            times.varied[call.name].append(timed.total_s)
+            times.varied[call.name].append((call.variation, timed.total_s))
         else:
             times.total_s[call.name].append(timed.total_s)
             times.untimed_cpu_s[call.name].append(timed.untimed_cpu_s)

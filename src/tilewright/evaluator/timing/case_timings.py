@@ -66,10 +66,8 @@ class CaseTimes:
     mutated: list[str] = field(default_factory=list)
     misplaced: list[OutputMemory] = field(default_factory=list)
     """Memory in which outputs of timed calls lay, but may not lie."""
-    varied: dict[str, list[float]] = field(default_factory=dict)
-    """Calls on input variations in seconds, which no ratio contains, by implementation."""
-    repeated: int = 0
-    """Times that the problem's generator gave no new values."""
+    varied: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    """Calls on input variations, which no ratio contains: variation and seconds."""
     launches: list[int] = field(default_factory=list)
     checked: int = 0
     blocks: int = 0
@@ -101,12 +99,17 @@ class TimedCall:
     name: str
     sample: InputSampleInfo
     slot: int
-    varied: bool
-    """Whether the values are a variation, so that the call enters no ratio."""
+    variation: str
+    """The input variation; only calls on nominal inputs enter a ratio."""
     checked: bool
     """Whether outputs are compared."""
     last: bool
     """Whether it is the last call on these values, after which outputs can be compared."""
+
+    @property
+    def varied(self) -> bool:
+        """Whether the call enters no ratio."""
+        return self.variation != "nominal"
 
     @property
     def base(self) -> int:
