@@ -13,9 +13,9 @@ The parts that replace those of production:
   thread, on the other end of a socket pair. It is also its own process tree: the supervisor asks
   it to freeze, to resume, and for its CPU time. CPU time moves only where a test sets it (`cpu`,
   `burns`), so a test decides how much work a runner seems to do outside a timed call.
-- A thread cannot be stopped by a signal. After a call a runner waits to be stopped
-  (`sigtimedwait`). Here it waits for a semaphore, which the second `resume` of a call releases.
-  While the judge reads the outputs, the runner waits, as a stopped process does.
+- A thread cannot be stopped by a signal. After a call a runner sleeps until the supervisor lets it
+  go on (`SyncPage.go_on`), so it computes nothing while the judge reads the outputs. `kill` lets it
+  go on too.
 - `Recording` is the channel to a child. It keeps every frame that the supervisor sends, and
   `told` returns them as JSON. A test can so check that no secret ever reaches a runner.
 - `shim` is a module that candidates import in the place of a GPU language. `shim.launch(kernel)`
@@ -72,7 +72,7 @@ from tilewright.records import (
     SourceFile,
     TimingPlan,
 )
-from tilewright.runner import build_main, host_memory, main
+from tilewright.runner import build_main, main
 from tilewright.wire.frames import Channel, ChannelClosed
 
 MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
@@ -84,6 +84,8 @@ write_files = main.write_files
 PIDS = itertools.count(1)
 STOPS_OF_A_CALL = 2
 """Once before the judge writes the inputs, once before it reads the outputs."""
+MAPPED = 2
+"""Descriptors of the first map of a runner: the sync page, and the event to go on."""
 NO_CORE = 9999
 """A core number that no machine has, so that no other evaluation holds its lease."""
 ROOT = "0123456789abcdef0123456789abcdef"
@@ -113,10 +115,14 @@ class Recording(Channel):
         self.sent: list[tuple[str, dict[str, Any]]] = []
         self.stops = 0
         """How often the child was stopped since its last call began."""
+        self.go_on = -1
+        """Our own descriptor of the event by which a runner goes on after a call."""
 
     def send(self, kind, fields=None, body=b"", fds=(), timeout_s=30.0):
         if kind == "arm":
             self.stops = 0
+        if kind == "map" and len(fds) == MAPPED:
+            self.go_on = os.dup(fds[1])
         self.sent.append((kind, dict(fields or {})))
         super().send(kind, fields, body, fds, timeout_s)
 
@@ -124,7 +130,7 @@ class Recording(Channel):
 class ThreadChild:
     """A child as the supervisor sees it, run by a thread. Lifetime: until `kill`."""
 
-    def __init__(self, role: str, applied: dict[str, str], resumed: threading.Semaphore) -> None:
+    def __init__(self, role: str, applied: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
         self.channel = Recording(ours)
         self.role = role
@@ -139,7 +145,6 @@ class ThreadChild:
         self.companions = 0
         self.stoppable = self.stands_still = True
         self.pid = next(PIDS)
-        self._resumed = resumed
         self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
         self._thread.start()
 
@@ -195,8 +200,6 @@ class ThreadChild:
 
     def resume(self) -> None:
         self.signals.append("resume")
-        if self.channel.stops == STOPS_OF_A_CALL:
-            self._resumed.release()
 
     def wait_status(self, timeout_s: float) -> int | None:
         self._thread.join(timeout_s)
@@ -211,8 +214,13 @@ class ThreadChild:
     def kill(self) -> None:
         self.closed = True
         self.channel.close()
+        if self.channel.go_on >= 0:
+            os.eventfd_write(self.channel.go_on, 1)
         self._thread.join(20)
         assert not self._thread.is_alive()
+        if self.channel.go_on >= 0:
+            os.close(self.channel.go_on)
+            self.channel.go_on = -1
 
 
 class InProcessEvaluator(DeviceHost):
@@ -229,7 +237,6 @@ class InProcessEvaluator(DeviceHost):
         """The roles of the children that may use several CUDA streams."""
         self.idle_judges, self.call_shapes, self._closing = {}, {}, []
         self.preforked = PreforkPool(self.spawn, None)
-        self._resumed = threading.Semaphore(0)
         for module in (main, build_main):
             monkeypatch.setattr(module, "ROOT", str(home))
             monkeypatch.setattr(module, "write_files", self._write_files)
@@ -239,9 +246,6 @@ class InProcessEvaluator(DeviceHost):
         # The supervisor spins on the sync page, and must not keep a runner's thread from its work.
         monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
         monkeypatch.setattr(main.Launches, "hook_triton", _hook)
-        # A thread cannot be stopped: after a call it waits for `resume`.
-        wait = lambda *_: self._resumed.acquire(timeout=5.0)  # noqa: E731
-        monkeypatch.setattr(host_memory._libc, "sigtimedwait", wait)
         monkeypatch.setattr(main.python, "install_extensions", lambda *_: None)
 
     def spawn(
@@ -253,7 +257,7 @@ class InProcessEvaluator(DeviceHost):
         streams: bool = False,
     ) -> Any:
         self.streams += [role] if streams else []
-        child = ThreadChild(role, self.applied, self._resumed)
+        child = ThreadChild(role, self.applied)
         self.children.append(child)
         return child
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import select
 import time
@@ -13,7 +14,6 @@ import torch
 from tests.process_roles import Role
 from tilewright.evaluator.judge.memory_reader import read_tensor
 from tilewright.evaluator.runners.sync_page import SyncPage
-from tilewright.runner import host_memory
 from tilewright.runner.main import main
 from tilewright.wire import sync_page
 from tilewright.wire.frames import Frame
@@ -27,8 +27,8 @@ class RunnerRole:
 
     def __init__(self, *, mapped: bool = True) -> None:
         self.role = Role(main)
-        self.inputs: Any = None
-        """Where the runner reads its inputs."""
+        self.inputs: Any = mmap.mmap(-1, SMALL)
+        """Where the runner reads its inputs; nowhere before it has made memory for them."""
         self.page = SyncPage()
         self.sequence = 0
         self.base = 0
@@ -37,14 +37,12 @@ class RunnerRole:
         """Descriptor of the runner's memory."""
         self.maps = -1
         """Descriptor of how it is mapped."""
-        # Nobody stops a thread after a call, so it does not wait for that.
-        host_memory._PAUSE[0] = 0
         if mapped:
             assert self.map().kind == "mapped"
 
     def map(self, size: int = 1 << 20) -> Frame:
         """Have the runner make memory for inputs, and share the sync page."""
-        frame = self.role.ask("map", {"inputs": size}, fds=(self.page.fd,))
+        frame = self.role.ask("map", {"inputs": size}, fds=(self.page.fd, self.page.go_on))
         if frame.fds:
             self.memory, self.maps = frame.fds
         if frame.kind == "mapped":
@@ -124,6 +122,8 @@ class RunnerRole:
         if release:
             self._until(sync_page.READY)
             self.page.flags[sync_page.GO] = self.sequence
+            # Nobody looks at its outputs before it goes on.
+            os.eventfd_write(self.page.go_on, 1)
         return self.role.receive()
 
     def _until(self, word: int) -> None:
@@ -141,10 +141,10 @@ class RunnerRole:
     def close(self) -> None:
         """End the runner."""
         self.role.close()
-        host_memory._PAUSE[0] = 1
         # The page stays mapped: the thread that has just ended may still view it.
         self.page.flags.release()
         os.close(self.page.fd)
+        os.close(self.page.go_on)
         for fd in (self.memory, self.maps):
             if fd >= 0:
                 os.close(fd)

@@ -1,7 +1,7 @@
 """The control of `benchmarks.accuracy.aa`: a function compared with itself in one process.
 
 Both implementations have their own memory, with the layout of a runner's memory. The program calls
-them in ABBA blocks, and writes new inputs before each call. For each line that it reads, the title
+them in ABBA blocks, and writes new inputs into that memory before each call. For each line that it reads, the title
 of a problem, it prints the log ratio of twenty blocks.
 """
 
@@ -29,33 +29,31 @@ from tilewright.runner.loaders import c_abi, python
 from tilewright.scoring import bootstrap
 
 BLOCKS = 20
-SLOTS = 4
+SLOTS = 3
 COLS = 1024
+PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
 class Implementation:
-    """A function with memory for inputs, their private copy, and outputs. Lifetime: one A/A."""
+    """A function with a master of its inputs, memory for them, and outputs. Lifetime: one A/A."""
 
     def __init__(self, function: Callable[..., Any], rows: int) -> None:
         self.function = function
         size = rows * COLS * 4
-        self.inputs = mmap.mmap(-1, SLOTS * size)
-        self.input_copy = mmap.mmap(-1, SLOTS * size)
-        self.input_copy.madvise(mmap.MADV_HUGEPAGE)
+        self.master = mmap.mmap(-1, size)
+        self.inputs = mmap.mmap(-1, SLOTS * size, flags=PRIVATE)
+        self.inputs.madvise(mmap.MADV_HUGEPAGE)
         self.outputs = mmap.mmap(-1, size)
         self.size, self.rows = size, rows
-        torch.frombuffer(self.inputs, dtype=torch.float32).normal_()
+        torch.frombuffer(self.master, dtype=torch.float32).normal_()
 
     def call(self, slot: int) -> float:
         """Return the seconds of one call on new inputs."""
         start = slot * self.size
         count = self.size // 4
-        held = torch.frombuffer(self.inputs, dtype=torch.float32, count=count, offset=start)
-        held.neg_()
-        memoryview(self.input_copy)[start : start + self.size] = memoryview(self.inputs)[
-            start : start + self.size
-        ]
-        flat = torch.frombuffer(self.input_copy, dtype=torch.float32, count=count, offset=start)
+        torch.frombuffer(self.master, dtype=torch.float32).neg_()
+        memoryview(self.inputs)[start : start + self.size] = memoryview(self.master)
+        flat = torch.frombuffer(self.inputs, dtype=torch.float32, count=count, offset=start)
         x = flat.view(self.rows, COLS)
         began = time.perf_counter()
         output = self.function(x)

@@ -25,7 +25,7 @@ from benchmarks.bars import ROOT, Bar, finish
 FRAME_MODULES = ("tilewright.wire.frames", "tilewright.contestant.frames")
 """Modules with a `Channel`, the newest first. A checkout has one: a9ccb78 has the second."""
 TRIPS = 2000
-"""Round trips of each message in one process: about half a second for all four messages."""
+"""Round trips of each message in one process: about half a second for all of them."""
 ABBA_BLOCKS = 3
 """Blocks of baseline, this checkout, this checkout, baseline: six processes for each of the two."""
 MAX_ROUND_TRIP_US = 250.0
@@ -36,12 +36,12 @@ The slowest takes about 75 us on two cores; the rest allows for load.
 MAX_ADDED_US = 20.0
 """Most microseconds of a message beyond the baseline's.
 
-A timed call takes two messages; a short call lasts 50 us.
+Two calls on the same values take five messages; a short call lasts 50 us.
 """
 
 TENSOR = {"dtype": "float32", "shape": [4096, 1024], "strides": [1024, 1], "offset": 0}
 VERDICT: dict[str, Any] = {"wrong": None, "message": "", "error": 0.125}
-RIGHT: dict[str, Any] = {**VERDICT, "mutated": [], "alias": False}
+RIGHT: dict[str, Any] = {**VERDICT, "mutated": [], "misplaced": []}
 MESSAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sample": (
         {
@@ -61,12 +61,21 @@ MESSAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "outputs": [TENSOR],
         },
     ),
-    "publish": ({"sample": "12", "runner": "candidate", "base": 1 << 24}, {}),
+    "renew": (
+        {
+            "sample": "12",
+            "seed": 0x5EED5EED5EED5EED,
+            "forward_seed": 0x5EED5EED,
+            "variation": "heavy tail",
+            "varied": False,
+        },
+        {"fresh": True, "tree": {"tuple": [TENSOR, TENSOR, 1e-05]}},
+    ),
+    "publish": ({"sample": "12", "runner": "candidate", "base": 1 << 24}, {"written": True}),
     "check": (
         {
             "sample": "12",
             "runner": "candidate",
-            "base": 1 << 24,
             "outputs": [{**TENSOR, "address": 0x7F5A00000000}],
         },
         RIGHT,
@@ -77,11 +86,13 @@ MESSAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "runner": "candidate",
             "base": 1 << 24,
             "addresses": [0x7F5A00000000],
-            "look": True,
+            "call": 40,
+            "held": [31, 37, 39],
+            "dropped": [37],
+            "look": [[512 * place, 512 * place + 512] for place in range(16)],
             "keep": True,
             "expect": False,
             "compare": False,
-            "next": {"sample": "12", "runner": "baseline", "base": 0, "perturb": [7, 11]},
         },
         RIGHT,
     ),

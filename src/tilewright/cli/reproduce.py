@@ -16,6 +16,8 @@ from tilewright.evaluator.judge_client.client import comparison_rule
 from tilewright.evaluator.pipeline.correctness import hidden_cases
 from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.evaluator.seeds import derive, generator
+from tilewright.evaluator.timing.blocks import RENEWALS, VARIED_SHARE
+from tilewright.evaluator.timing.cpu_clock import HostClock
 from tilewright.languages.base import BuildPlan
 from tilewright.languages.python_template import render_python
 from tilewright.languages.syntax import parse_tree
@@ -89,8 +91,8 @@ def reproducer(report: EvalReport) -> tuple[str, str]:
         interpreted=language == "triton",
         constants=_constants(report, build, plan),
         header=HEADER.read_text(encoding="ascii") if build.loader == "c_abi" else "",
-        # Only timed calls share input samples.
-        calls=[{**vars(call), "sample": None, "perturb": None} for call in plan.calls],
+        # Only timed calls share a sample, whose values are new for each half of a block.
+        calls=[{**vars(call), "computed": call.variation, "sample": None} for call in plan.calls],
         problem=report.request.problem.source.text,
         files={file.path: file.text for file in candidate.files},
         judge_files={path: inlined(path) for path in judge_files},
@@ -145,6 +147,12 @@ def _timed(report: EvalReport) -> list[tuple[str, dict[str, Scalar], int]]:
         if case.name not in blocks:
             break
     return found
+
+
+def _usable_variations(report: EvalReport, case: str) -> list[str]:
+    """Return the variations on which timed calls were made, in the order of the judge's checks."""
+    passed = (item for item in report.cases if item.case == case and item.result == "pass")
+    return [item.input_variation for item in passed if item.input_variation != "nominal"]
 
 
 class Slots:
@@ -220,6 +228,11 @@ def _constants(report: EvalReport, build: BuildPlan, plan: ReproductionPlan) -> 
         "FAILING": plan.failing,
         "COMPARED_FROM": plan.compared_from,
         "TIMED": plan.timed,
+        "VARIATIONS": {case: _usable_variations(report, case) for case, _, _ in plan.timed},
+        "RUNNERS": len(request.baselines) + 1,
+        "VARIED_SHARE": VARIED_SHARE,
+        "RENEWALS": RENEWALS,
+        "CHECK_ALL_BYTES": HostClock.check_all_bytes,
     }
 
 

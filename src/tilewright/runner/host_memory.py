@@ -24,6 +24,11 @@ from tilewright.wire.sync_page import DONE, GO, OUTPUTS, READY
 
 AnyArena = TypeVar("AnyArena", Any, Block)
 
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
+"""Parameters of mallopt(3)."""
+_HEAP_BLOCK_BYTES = 32 << 20
+"""Largest allocation that comes from the heap, glibc's own limit. It stays there when it is freed.
+Otherwise each call would fault its outputs in again, at a time that varies."""
 _clock = time.monotonic
 _read = os.read
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -119,6 +124,8 @@ class HostCallMemory(CallMemory[Any]):
 
     def __init__(self) -> None:
         super().__init__()
+        _libc.mallopt(_MMAP_THRESHOLD, _HEAP_BLOCK_BYTES)
+        _libc.mallopt(_TRIM_THRESHOLD, -1)
         self.input_memory = InputMemory()
         self.go_on = -1
         """Descriptor of an event: the supervisor has seen what a call left behind."""

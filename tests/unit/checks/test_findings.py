@@ -27,6 +27,7 @@ from tilewright.checks.weights import CHECK as WEIGHTS
 from tilewright.languages.static_features import Sighting, StaticFeatures
 from tilewright.records import Rules
 from tilewright.registry import catalogue, load
+from tilewright.wire.names import OutputMemory
 
 LANGUAGES = ("torch", "triton", "cpp", "cuda")
 
@@ -121,12 +122,28 @@ def test_overwritten_inputs_are_named():
     assert finding.evidence == {"overwritten": ["input 1", "memory around the inputs"]}
 
 
-def test_an_aliased_output_is_found():
-    assert codes(INPUTS, evidence(alias=True)) == ["aliased_output"]
+def test_an_output_over_an_input_is_found():
+    assert codes(INPUTS, evidence(misplaced=(OutputMemory.INPUT,))) == ["aliased_output"]
+
+
+@pytest.mark.parametrize("place", [place for place in OutputMemory if place != OutputMemory.INPUT])
+def test_an_output_in_other_memory_is_found_and_the_memory_named(place):
+    (finding,) = INPUTS.inspect(evidence(misplaced=(place,))).findings
+
+    assert (finding.code, finding.weight) == ("misplaced_output", "decisive")
+    assert finding.summary == f"an output lies in {place.value}; the reference's does not"
+    assert finding.evidence == {"places": [place.value]}
+
+
+def test_both_kinds_of_places_are_findings_of_their_own():
+    given = evidence(misplaced=(OutputMemory.INPUT, OutputMemory.SHARED, OutputMemory.FILE))
+
+    assert codes(INPUTS, given) == ["aliased_output", "misplaced_output"]
+    assert codes(INPUTS, evidence()) == []
 
 
 def test_the_official_protocol_only_notes_overwritten_inputs():
-    given = evidence(strict=False, mutated=("input 0",), alias=True)
+    given = evidence(strict=False, mutated=("input 0",), misplaced=(OutputMemory.INPUT,))
 
     assert codes(INPUTS, given) == []
     assert codes(INPUTS, given, "note") == ["input_mutation", "aliased_output"]
@@ -240,7 +257,7 @@ def test_every_finding_and_label_fits_a_report():
         lacking_weights=long,
         operator_counts={f"aten::{number:050}": 1 for number in range(60)},
         features=StaticFeatures(decoding=seen("y" * 5000)),
-        alias=True,
+        misplaced=tuple(OutputMemory),
         disturbed=0.5,
         untimed_cpu_s=1.0,
         right_when_suppressed=True,

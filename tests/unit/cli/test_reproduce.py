@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
+import random
 import re
 import runpy
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from tests import sample_reports as reports
+from tests.unit.evaluator.timing.test_blocks import Scripted, steady
 from tests.unit.problems.sets.test_gold_file import gold
 from tilewright.cli.main import cli
 from tilewright.cli.reproduce import (
@@ -23,11 +27,15 @@ from tilewright.cli.reproduce import (
     plan_of,
     reproducer,
 )
+from tilewright.evaluator.judge import inputs, renewed_inputs
+from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.seeds import derive
+from tilewright.evaluator.timing.blocks import time_case
+from tilewright.evaluator.timing.calibration import DEFAULT
 from tilewright.languages.python_template import quoted
 from tilewright.problems.loader import bundled_names, find_problem
 from tilewright.problems.sets.gold_file import problem_of
-from tilewright.records import Candidate, EvalReport, Failed, Incorrect, Problem, SourceFile
+from tilewright.records import Candidate, EvalReport, Failed, Incorrect, Problem, SourceFile, TimingPlan
 from tilewright.records.run_folder import create_run, write_report
 
 torch = pytest.importorskip("torch")
@@ -219,6 +227,86 @@ def test_timed_calls_are_repeated_up_to_the_wrong_case():
     assert [(case, blocks) for case, _, blocks in plan.timed] == [("tiny", 20), ("medium", most)]
     assert most != 20
     assert plan.compared_from == 1
+
+
+def timed_wrong(name: str) -> EvalReport:
+    """Return a report of a problem in whose first case a timed call was wrong."""
+    report = wrong(name)
+    case = report.request.problem.cases[0].name
+    cases = [item.model_copy(update={"result": "pass"}) for item in report.cases]
+    outcome = Incorrect(kind="values", case=f"{case}, timed", message="wrong")
+    timing = report.request.timing.model_copy(update={"min_blocks": 12, "max_blocks": 12})
+    request = report.request.model_copy(update={"timing": timing})
+    changes = {"cases": tuple(cases), "outcome": outcome, "request": request}
+    return report.model_copy(update=changes)
+
+
+def test_timed_calls_of_the_script_are_those_of_the_judge(tmp_path):
+    report = timed_wrong("add_relu")
+    case = report.request.problem.cases[0]
+    made = globals_of(report, tmp_path)
+    problem = made["Problem"]()
+    calls = list(made["timed_calls"](problem))[3:]
+
+    plan = TimingPlan(min_blocks=12, max_blocks=12, max_s=1e6)
+    session = Scripted.of(plan, steady(2e-3), steady(1e-3))
+    session.context = replace(session.context, root=report.seed)
+    session.usable_variations = {case.name: ["scale", "heavy_tail", "edge_values"]}
+    names = [*(item.name for item in report.request.baselines), "candidate"]
+    session.runners = {name: session.runners["candidate"] for name in names}
+    time_case(session, DEFAULT, case, names)
+    renewals = session.logged("renew")
+    bases = [fields["base"] for fields in session.logged("publish")][3 * len(names) :]
+
+    assert made["RUNNERS"] == len(names)
+    assert len(calls) == len(renewals) > 24
+    for call, asked in zip(calls, renewals, strict=True):
+        assert (call["seed"], call["forward_seed"]) == (asked["seed"], asked["forward_seed"])
+        assert (call["computed"], call["variation"] != "nominal") == (
+            asked["variation"],
+            asked["varied"],
+        )
+    assert [call["slot"] * max(bases) // 2 for call in calls] == bases[:: len(names)]
+
+
+@pytest.mark.parametrize("name", ["add_relu", "softmax"])
+def test_inputs_of_timed_calls_are_those_of_the_judge(tmp_path, name):
+    report = timed_wrong(name)
+    made = globals_of(report, tmp_path)
+    problem = made["Problem"]()
+    calls = list(made["timed_calls"](problem))
+    fields = {"problem_kind": "function", "mode": "train", "grads": [], "keywords": []}
+    text = report.request.problem.source.text
+    reference = refs.load(text, {**fields, "init_seed": made["INIT_SEED"]})
+    first, *others = calls[2:14]
+    sample = inputs.make_sample(
+        reference, first["params"], "nominal", first["seed"], first["forward_seed"], double=True
+    )
+    for call in (first, *others):
+        if call is not first:
+            given = call["seed"], call["forward_seed"], call["computed"]
+            varied = call["variation"] != "nominal"
+            assert renewed_inputs.renew(reference, sample, *given, varied=varied)
+        args, _, _ = problem.inputs(call)
+        assert all(map(torch.equal, args, sample.arguments()))
+
+
+def test_a_generator_of_random_sizes_keeps_the_values_in_the_script_too(tmp_path):
+    report = timed_wrong("add_relu")
+    made = globals_of(report, tmp_path)
+    problem = made["Problem"]()
+    sizes = itertools.count(3)
+    arguments = problem.arguments
+    problem.arguments = lambda call: [torch.ones(next(sizes))] * len(arguments(call))
+    first = {"case": report.request.problem.cases[0].name, "seed": 5, "params": {}, "sample": "x"}
+    first |= {"variation": "nominal", "computed": "nominal", "slot": 0, "forward_seed": 1}
+    first["params"] = report.request.problem.cases[0].params
+    layout = made["layout_of"](problem.arguments(first))
+    following = made["renewed"](problem, first, layout, random.Random(1), False, True)
+
+    assert (following["seed"], following["variation"]) == (5, "nominal")
+    assert following["forward_seed"] != 1
+    assert next(sizes) == 3 + 1 + made["RENEWALS"]
 
 
 def test_correct_unjudged_and_rejected_candidates_get_no_script():

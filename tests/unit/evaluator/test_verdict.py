@@ -25,6 +25,7 @@ from tilewright.records import (
     Rejected,
     Rules,
 )
+from tilewright.wire.names import OutputMemory
 
 ROOT = "ab" * 16
 EXACT = Calibration((0.0,) * 4, measured=True)
@@ -76,9 +77,8 @@ def test_a_candidate_without_findings_is_correct_and_has_no_speedup(judged):
 
 
 def test_a_decisive_finding_rejects_and_is_cited(judged):
-    made = judged(
-        Observations(correctness=CorrectnessObservations(mutated=["input 0"] * 2, alias=True))
-    )
+    seen = CorrectnessObservations(mutated=["input 0"] * 2, misplaced=[OutputMemory.INPUT])
+    made = judged(Observations(correctness=seen))
 
     assert made.verdict == "rejected"
     assert isinstance(made.outcome, Rejected)

@@ -97,7 +97,7 @@ def test_a_patched_traceback_module_does_not_hide_an_error(runner, monkeypatch):
 )
 def test_a_request_before_its_precondition_is_an_error(kind, missing):
     bare = RunnerRole(mapped=kind not in ("weights",))
-    fields = bare.fields(torch.ones(1), tree={}, names=[], sequence=1, wait_s=0.1)
+    fields = bare.fields(torch.ones(1), tree={}, names=[], sequence=1, wait_s=0.1, held=[])
     error = said(bare.role.ask(kind, fields))
     bare.close()
 
@@ -108,7 +108,7 @@ def test_calls_without_memory_are_an_error():
     bare = RunnerRole(mapped=False)
     bare.load({"candidate.py": DOUBLE})
     errors = [
-        said(bare.role.ask(kind, bare.fields(torch.ones(1), sequence=1, wait_s=0.1)))
+        said(bare.role.ask(kind, bare.fields(torch.ones(1), sequence=1, wait_s=0.1, held=[])))
         for kind in ("call", "arm")
     ]
     bare.close()
@@ -118,9 +118,9 @@ def test_calls_without_memory_are_an_error():
 
 def test_a_timed_call_before_the_sync_page_is_an_error():
     bare = RunnerRole(mapped=False)
-    assert bare.role.ask("map", bare.arenas.fields, fds=bare.arenas.fds).kind == "mapped"
+    assert bare.role.ask("map", {"inputs": 4096}).kind == "mapped"
     bare.load({"candidate.py": DOUBLE})
-    error = said(bare.role.ask("arm", bare.fields(torch.ones(1), sequence=1, wait_s=0.1)))
+    error = said(bare.role.ask("arm", bare.fields(torch.ones(1), sequence=1, wait_s=0.1, held=[])))
     bare.close()
 
     assert error.message == "no sync page is mapped"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import os
+import select
 import sys
+import time
 
 import pytest
 import torch
 
-from tests.runner_role import RunnerRole
 from tests.unit.runner.test_main import outputs, value
-from tilewright.evaluator.runners.messages import Mapped, read
-from tilewright.runner import host_memory
+from tilewright.evaluator.judge.memory_map import MemoryMap
+from tilewright.runner import calls, host_memory
 from tilewright.wire.tensors import build
 
 pytestmark = pytest.mark.usefixtures("runner_folder")
@@ -130,18 +133,98 @@ def test_a_timed_call_writes_the_sync_page_and_reports_output_addresses(runner):
     assert gc.isenabled()
 
 
-def test_a_timed_call_reads_its_inputs_from_the_input_copy():
-    bare = RunnerRole(mapped=False)
-    input_copy = read(bare.map(), Mapped).base
-    bare.load({"candidate.py": "def work(x):\n    x += 1\n    return x\n"})
+def test_a_call_reads_its_inputs_where_the_judge_writes_them(runner):
+    runner.load({"candidate.py": "def work(x):\n    x += 1\n    return x\n"})
     x = torch.arange(4.0)
-    fields = bare.fields(x)
-    (item,) = outputs(bare.timed(x))
-    given = build(fields["args"], bare.arenas.inputs, 0)[0].clone()
-    bare.close()
+    fields = runner.fields(x)
+    (item,) = outputs(runner.timed(x))
 
-    assert item["address"] == input_copy + fields["args"]["v"][0]["offset"]
-    assert torch.equal(given, x)
+    assert item["address"] == runner.base + fields["args"]["v"][0]["offset"]
+    assert torch.equal(build(fields["args"], runner.inputs, 0)[0], x + 1)
+
+
+def test_inputs_lie_in_private_memory_of_no_file(runner):
+    own_map = MemoryMap(os.dup(runner.maps))
+    assert own_map.kinds(runner.base, runner.base + 4096) == set()
+    own_map.close()
+
+
+def test_inputs_written_before_the_release_are_those_of_the_call(runner):
+    runner.load({"candidate.py": "def work(x):\n    return x * 2\n"})
+    fields = runner.fields(torch.zeros(3))
+    fields |= {"sequence": 1, "wait_s": 10.0, "held": []}
+    runner.role.channel.send("arm", fields)
+    while runner.page.flags[host_memory.READY] != 1:
+        time.sleep(0.001)
+    build(fields["args"], runner.inputs, 0)[0].fill_(7.0)
+    runner.page.flags[host_memory.GO] = 1
+    os.eventfd_write(runner.page.go_on, 1)
+    frame = runner.role.receive()
+
+    assert value(runner, frame, torch.zeros(3)).tolist() == [14.0] * 3
+
+
+def test_a_runner_sleeps_after_a_call_until_it_may_go_on(runner):
+    runner.load({"candidate.py": "def work(x):\n    return x * 2\n"})
+    fields = runner.fields(torch.zeros(3))
+    runner.role.channel.send("arm", {**fields, "sequence": 1, "wait_s": 10.0, "held": []})
+    runner.page.flags[host_memory.GO] = 1
+    while runner.page.flags[host_memory.DONE] != 1:
+        time.sleep(0.001)
+
+    assert not select.select([runner.role.channel], [], [], 0.1)[0]
+    os.eventfd_write(runner.page.go_on, 1)
+    assert runner.role.receive().kind == "result"
+
+
+RING = """
+import torch
+
+ring = [torch.zeros(4) for _ in range({length})]
+calls = 0
+
+def work(x):
+    global calls
+    calls += 1
+    return torch.add(x, 1, out=ring[calls % len(ring)])
+"""
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_an_output_over_one_that_is_held_is_copied(runner, length):
+    runner.load({"candidate.py": RING.replace("{length}", str(length))})
+    where, seen = [], []
+    for number in range(1, 7):
+        frame = runner.timed(torch.full((4,), float(number)), held=tuple(range(1, number)))
+        (address,) = (item["address"] for item in outputs(frame))
+        where.append(address)
+        seen.append(value(runner, frame, torch.zeros(4)))
+
+    assert [item.tolist() for item in seen] == [[number + 1.0] * 4 for number in range(1, 7)]
+    spans = [(address, address + 16) for address in where]
+    assert all(a[1] <= b[0] or b[1] <= a[0] for a, b in itertools.combinations(spans, 2))
+
+
+def test_memory_that_the_caller_gave_back_is_used_again(runner):
+    runner.load({"candidate.py": RING.replace("{length}", "1")})
+    where = [outputs(runner.timed(torch.zeros(4)))[0]["address"] for _ in range(3)]
+
+    assert len(set(where)) == 1
+
+
+def test_deliver_copies_what_overlaps_a_held_output_and_nothing_else():
+    memory = torch.arange(12.0)
+    start = memory.data_ptr()
+    for place, copied in ((0, False), (3, False), (4, True), (7, True), (8, False)):
+        output = memory[place : place + 1]
+        ((leaf,), _) = calls.deliver(output, [(start + 16, start + 32)])
+        assert (leaf.data_ptr() != output.data_ptr()) is copied
+        assert torch.equal(leaf, output)
+    ((leaf,), _) = calls.deliver(memory, [(start + 44, start + 60)])
+    assert leaf.data_ptr() != start
+    ((leaf,), _) = calls.deliver(memory)
+    assert leaf.data_ptr() == start
+    assert calls.spans([memory, torch.empty(0), "no tensor"]) == [(start, start + 48)]
 
 
 def test_outputs_are_kept_until_the_next_timed_call(runner):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import fcntl
 import json
 import os
@@ -13,7 +14,6 @@ from typing import Any, NoReturn
 import pytest
 import torch
 
-from tests.process_roles import Arenas
 from tests.runner_role import RunnerRole
 from tilewright.evaluator.runners.messages import Addresses, ErrorReport, Mapped, Result, read
 from tilewright.wire.frames import Frame
@@ -62,12 +62,14 @@ def test_the_first_map_sends_a_writable_memory_descriptor(runner):
     assert flags & os.O_ACCMODE == os.O_RDWR
 
 
-def test_new_arenas_keep_the_memory_descriptor_and_the_input_copy():
+def test_more_memory_for_inputs_keeps_descriptors_address_and_values():
     bare = RunnerRole(mapped=False)
     first = bare.map()
-    larger = Arenas(1 << 21)
-    second = bare.role.ask("map", larger.fields, fds=larger.fds)
-    larger.close()
+    bare.inputs[:3] = b"abc"
+    second = bare.role.ask("map", {"inputs": 1 << 21})
+    larger = (ctypes.c_char * (1 << 21)).from_address(bare.base)
+    assert larger[:4] == b"abc\0"
+    assert larger[-1] == b"\0"
     bare.close()
 
     assert (len(first.fds), second.fds) == (2, ())

@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,9 @@ class Memory(ABC):
     @abstractmethod
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
+
+    def write(self, address: int, data: bytes) -> None:  # noqa: B027
+        """Write into an output, as far as it can be written; a device's outputs stay."""
 
     def overlaps_inputs(self, span: Span) -> bool:  # noqa: ARG002
         """Tell whether an output lies in the memory of the inputs."""
@@ -98,6 +102,10 @@ class HostMemory(Memory):
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         return read_tensor(self._fd, address, like)
+
+    def write(self, address: int, data: bytes) -> None:
+        with suppress(OSError):
+            os.pwrite(self._fd, data, address)
 
     def overlaps_inputs(self, span: Span) -> bool:
         return span[0] < self._address + self._size and span[1] > self._address

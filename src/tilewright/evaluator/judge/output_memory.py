@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from itertools import combinations, product
 
-from tilewright.evaluator.judge.memory_reader import RunnerState, Span
+from tilewright.evaluator.judge.memory_reader import Memory, RunnerState, Span
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.wire.names import OutputMemory
+
+OVERWRITTEN_BYTES = 256 << 10
+"""Outputs up to this size are overwritten whole, larger ones in `WINDOWS` of `WINDOW_BYTES`."""
+WINDOWS, WINDOW_BYTES = 64, 512
+"""Byte ranges of a larger output, and the length of each."""
 
 
 def misplaced(
@@ -35,3 +41,18 @@ def misplaced(
 def overlap(one: Span, other: Span) -> bool:
     """Tell whether two ranges of addresses have a byte in common."""
     return one[0] < other[1] and other[0] < one[1]
+
+
+def overwrite(memory: Memory, spans: list[Span]) -> None:
+    """Write other bytes into outputs that their caller gives back, at places of its choice.
+
+    Outputs belong to the caller. A candidate may use their memory again, but not their values.
+    """
+    choices = random.SystemRandom()
+    for start, stop in spans:
+        if stop - start <= OVERWRITTEN_BYTES:
+            memory.write(start, choices.randbytes(stop - start))
+            continue
+        for _ in range(WINDOWS):
+            place = choices.randrange(start, stop - WINDOW_BYTES)
+            memory.write(place, choices.randbytes(WINDOW_BYTES))

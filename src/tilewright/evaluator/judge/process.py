@@ -232,6 +232,9 @@ class Judge:
             runner, spans, self.reference, aliases=self._may_alias(sample)
         )
         runner.outputs[message.call] = spans
+        if not self.reference.reuses_outputs and not self._may_alias(sample):
+            for call in message.dropped:
+                output_memory.overwrite(runner.memory, runner.outputs.pop(call, []))
         return found
 
     def _compare_timed(self, sample: InputSample) -> Mismatch | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from tilewright.evaluator.judge import inputs
@@ -27,20 +29,23 @@ def renew(
     """
     sample.forward_seed = forward_seed
     args = reference.arguments(sample.params, seed)
-    generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
-    changed = inputs.varied_arguments(args, sample.structured, variation, generator)
-    layout = Layout()
     with refs.problem_step("laying out the inputs"):
-        used = changed if varied else args
-        tree: Tree = {"t": "list", "v": [layout.describe(value) for value in used]}
+        plain, tree = _laid_out(args)
     if not same_layout(tree, sample.tree):
         return False
+    generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
+    changed, _ = _laid_out(inputs.varied_arguments(args, sample.structured, variation, generator))
     sample.tree, sample.varied = tree, varied
-    layout.write(sample.image)
+    (changed if varied else plain).write(sample.image)
     for value in sample.grad_outputs():
         noise = torch.randn(value.shape, generator=generator, device=value.device)
         value.copy_(noise)
     return True
+
+
+def _laid_out(args: list[Any]) -> tuple[Layout, Tree]:
+    layout = Layout()
+    return layout, {"t": "list", "v": [layout.describe(value) for value in args]}
 
 
 def same_layout(a: Tree, b: Tree) -> bool:

@@ -322,6 +322,7 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
         addresses: where the runner says its outputs lie.
         call: number of the call, by which its outputs are known later.
         held: numbers of earlier calls of this runner whose outputs the caller still holds.
+        dropped: those of them whose outputs the caller overwrites and then gives back.
         look: byte ranges of the runner's inputs to compare with the master; `None`: all of them.
         keep: copy the outputs away.
         expect: compute the expected outputs now, since no baseline did.
@@ -335,6 +336,7 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     addresses: list[int] = field(default_factory=list)
     call: int = 0
     held: list[int] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
     look: list[list[int]] | None = None
     keep: bool = False
     expect: bool = False

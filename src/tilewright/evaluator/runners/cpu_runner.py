@@ -87,6 +87,8 @@ class Runner:
         """Seconds of a call that does nothing, measured before a candidate is loaded."""
         self.held: list[int] = []
         """Numbers of the calls whose outputs the caller still holds."""
+        self.dropped: list[int] = []
+        """Those whose outputs the caller gives back after the present call."""
         self.max_held = MIN_HELD
         """How many calls at most that are."""
         self._choices = random.Random(held_seed)
@@ -230,6 +232,7 @@ class Runner:
         done_at = time.perf_counter()
         self._stop()
         stopped_at, stopped_cpu_s = time.perf_counter(), tree.cpu_s()
+        self._choose_dropped()
         finish(sequence)
         if not tree.is_stopped():
             raise self._forged("it ran while it was stopped")
@@ -245,17 +248,15 @@ class Runner:
             stopped_s=stopped_at - released_at,
         )
         result = self._read("result", self.receive(limit), Result)
-        self._hold(sequence)
+        self.held = [call for call in (*self.held, sequence) if call not in self.dropped]
         total_s = call_s(readings, self.empty_call_s, self._threads)
         return CallTiming(total_s, ready_cpu_s - before, result)
 
-    def _hold(self, sequence: int) -> None:
-        """Hold the outputs of a call, and drop others at random until few enough are held."""
-        self.held = [*self.held, sequence]
+    def _choose_dropped(self) -> None:
+        """Choose held calls at random whose outputs the caller gives back after this call."""
         most = self._choices.randint(MIN_HELD, max(self.max_held, MIN_HELD))
-        while len(self.held) > most:
-            # Some are held for long: a ring of buffers is found whatever its length is.
-            del self.held[self._choices.randrange(len(self.held) - 1)]
+        # Some are held for long: a ring of buffers is found whatever its length is.
+        self.dropped = self._choices.sample(self.held, max(len(self.held) + 1 - most, 0))
 
     def _stop(self) -> None:
         if not self.child.tree.freeze():

@@ -52,7 +52,9 @@ def host_call(
     def look(call: int) -> None:
         if finish is not None:
             places = runner.output_addresses(len(fields["expected"]))
-            message = replace(finish, addresses=places, call=call, held=list(runner.held))
+            message = replace(
+                finish, addresses=places, call=call, held=runner.held, dropped=runner.dropped
+            )
             answers[0] = judge.request(message)
 
     timing = runner.timed_call(fields, lambda: judge.request(publish).written, look)

@@ -61,9 +61,10 @@ def test_an_output_is_compared_with_the_expected_value_of_its_own_sample(judge):
     fields = {"params": {"n": 4}, "variation": "nominal", "forward_seed": 1, "timed": False}
     first = judge.ask("sample", sample="first", seed=1, **fields)
     (x,) = (value.clone() for value in judge.inputs(judge.sample(seed=2)))
+    judge.timed("candidate", x * 3, x.sum(-1))
     described = judge.put(x * 3, x.sum(-1))
 
-    said = {"runner": "candidate", "base": 0, "outputs": described}
+    said = {"runner": "candidate", "outputs": described}
     assert judge.ask("check", sample="d", **said)["wrong"] == ""
     assert judge.ask("check", sample="first", **said)["wrong"] == "values"
     assert first["outputs"] == [

@@ -6,6 +6,7 @@ The memory of a runner is a file here, so that an address is an offset in that f
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ import pytest
 import torch
 
 from tests.judge_role import JudgeRole
-from tilewright.evaluator.judge.memory_reader import differs, is_private, read_tensor
+from tilewright.evaluator.judge.memory_reader import HostMemory, read_tensor
+from tilewright.wire.names import OutputMemory
+from tilewright.wire.tensors import build
 
 TWO_OUTPUTS = """import torch
 
@@ -27,16 +30,9 @@ def inputs(case, generator):
 def reference(x):
     return x * 3, x.sum(-1)
 """
-INPUT_COPY, SIZE, FIRST, SECOND = 1 << 14, 1 << 17, 1 << 16, (1 << 16) + 4099
+INPUTS, SIZE, FIRST, SECOND = 1 << 14, 1 << 17, 1 << 16, (1 << 16) + 4099
 """Addresses in a runner's memory; that of the second output is odd within its page."""
 BASE = 8192
-
-
-def mapped(*lines: str) -> int:
-    """Return a descriptor of what `/proc/PID/maps` would say."""
-    fd = os.memfd_create("maps")
-    os.write(fd, "".join(f"{line}\n" for line in lines).encode())
-    return fd
 
 
 class Memory:
@@ -45,7 +41,8 @@ class Memory:
     def __init__(self) -> None:
         self.fd = os.memfd_create("runner")
         os.ftruncate(self.fd, SIZE)
-        self.maps = mapped(f"0-{SIZE:x} rw-p 00000000 00:00 0")
+        self.maps = os.memfd_create("maps")
+        os.write(self.maps, f"0-{SIZE:x} rw-p 00000000 00:00 0\n".encode())
 
     def write(self, place: int, value: torch.Tensor) -> None:
         data = value.contiguous().numpy().tobytes()
@@ -58,27 +55,35 @@ def memories(judge: JudgeRole) -> Iterator[dict[str, Memory]]:
     judge.load(TWO_OUTPUTS)
     made = {name: Memory() for name in ("eager", "candidate")}
     for name, memory in made.items():
-        fields = {"runner": name, "input_copy": INPUT_COPY, **judge.arenas.fields}
-        judge.role.ask("map", fields, fds=(*judge.arenas.fds, memory.fd, memory.maps))
+        fields = {"runner": name, "address": INPUTS}
+        judge.role.ask("map", fields, fds=(memory.fd, memory.maps))
     yield made
     for memory in made.values():
         os.close(memory.fd)
         os.close(memory.maps)
 
 
-def sample(judge: JudgeRole) -> tuple[dict[str, Any], torch.Tensor]:
-    """Draw and publish at `BASE`; return the draw and its only input."""
+def sample(judge: JudgeRole) -> dict[str, Any]:
+    """Make a sample and write it at `BASE` of both runners; return it and its only input."""
     fields = {"params": {"n": 64}, "variation": "nominal", "seed": 3, "forward_seed": 1}
     answer = judge.ask("sample", sample="d", timed=False, **fields)
-    return answer, judge.inputs(answer, BASE)[0].clone()
+    for runner in ("eager", "candidate"):
+        written = judge.ask("publish", sample="d", runner=runner, base=BASE)
+        assert written == {"written": True}
+    return answer
+
+
+def given(memory: Memory, layout: dict[str, Any]) -> torch.Tensor:
+    """Return the input that the judge has written into a runner's memory."""
+    data: Any = bytearray(os.pread(memory.fd, layout["size"], INPUTS + BASE))
+    (x,) = build(layout["tree"], data, 0)
+    return x.clone()  # type: ignore[no-any-return]
 
 
 def checked(judge: JudgeRole, runner: str, x: torch.Tensor, *places: int) -> dict[str, Any]:
     """Have outputs judged that a runner reports at `places`."""
-    described = judge.put(x * 3, x.sum(-1))
-    for item, place in zip(described, places, strict=True):
-        item["address"] = place
-    return judge.ask("check", sample="d", runner=runner, base=BASE, outputs=described)
+    judge.timed(runner, base=BASE, addresses=list(places))
+    return judge.ask("check", sample="d", runner=runner, outputs=judge.put(x * 3, x.sum(-1)))
 
 
 def timed(judge: JudgeRole, runner: str, *places: int, **changes: Any) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def timed(judge: JudgeRole, runner: str, *places: int, **changes: Any) -> dict[s
 
 
 def test_each_output_is_read_at_its_runners_reported_address(judge, memories):
-    _, x = sample(judge)
+    x = given(memories["candidate"], sample(judge))
     memories["candidate"].write(FIRST, x * 3)
     memories["candidate"].write(SECOND, x.sum(-1))
 
@@ -100,7 +105,7 @@ def test_each_output_is_read_at_its_runners_reported_address(judge, memories):
 
 @pytest.mark.parametrize("place", [SIZE, SIZE - 64, 1 << 40, (1 << 64) - 1])
 def test_an_output_that_cannot_be_read_is_wrong(judge, memories, place):
-    _, x = sample(judge)
+    x = given(memories["candidate"], sample(judge))
     for memory in memories.values():
         memory.write(FIRST, x * 3)
         memory.write(SECOND, x.sum(-1))
@@ -116,7 +121,7 @@ def test_an_output_that_cannot_be_read_is_wrong(judge, memories, place):
 
 
 def test_timed_outputs_are_those_at_the_end_of_each_runners_own_call(judge, memories):
-    _, x = sample(judge)
+    x = given(memories["candidate"], sample(judge))
     right = memories["eager"], memories["candidate"]
     for memory in right:
         memory.write(FIRST, x * 3)
@@ -135,57 +140,94 @@ def test_timed_outputs_are_those_at_the_end_of_each_runners_own_call(judge, memo
     assert timed(judge, "candidate", FIRST, SECOND, compare=True)["wrong"] == "values"
 
 
-def test_every_window_of_timed_inputs_is_checked(judge, memories):
-    answer, _ = sample(judge)
+def test_inputs_are_compared_in_the_requested_windows_only(judge, memories):
+    answer = sample(judge)
     size, memory = answer["size"], memories["candidate"]
-    image = torch.frombuffer(bytearray(judge.area.inputs[BASE : BASE + size]), dtype=torch.uint8)
-    look = [[0, 64], [320, 448]]
+    image = torch.frombuffer(
+        bytearray(os.pread(memory.fd, size, INPUTS + BASE)), dtype=torch.uint8
+    )
+    start = answer["tree"]["v"][0]["offset"]
 
-    def looked() -> list[str]:
-        found = timed(judge, "candidate", 0, 0, keep=False, look=look)["mutated"]
+    def looked(look: list[list[int]] | None) -> list[str]:
+        found = timed(judge, "candidate", FIRST, SECOND, keep=False, look=look)["mutated"]
         return list(found)
 
-    memory.write(INPUT_COPY + BASE, image)
-    assert looked() == []
+    look = [[start, start + 64], [start + 320, start + 448]]
+    assert looked(look) == looked(None) == looked([]) == []
     for byte, found in ((0, 1), (63, 1), (64, 0), (319, 0), (320, 1), (447, 1), (448, 0)):
         changed = image.clone()
-        changed[byte] ^= 1
-        memory.write(INPUT_COPY + BASE, changed)
-        assert looked() == ["the inputs of a timed call"] * found, byte
-    # Another slot of the input copy holds other inputs.
-    memory.write(INPUT_COPY + BASE, image * 0)
-    memory.write(INPUT_COPY, image)
-    assert looked() == ["the inputs of a timed call"]
+        changed[start + byte] ^= 1
+        memory.write(INPUTS + BASE, changed)
+        assert looked(look) == ["input 0"] * found, byte
+        assert looked(None) == ["input 0"]
+        assert looked([]) == []
+    # The bytes beside the inputs are compared too.
+    changed = image.clone()
+    changed[0] ^= 1
+    memory.write(INPUTS + BASE, changed)
+    assert looked([[0, 1]]) == looked(None) == ["memory around the inputs"]
+    # Another slot holds other inputs.
+    memory.write(INPUTS + BASE, image * 0)
+    memory.write(INPUTS, image)
+    assert looked(look) == ["input 0"]
 
 
-def test_unreadable_input_memory_counts_as_overwritten():
+def test_inputs_that_cannot_be_read_count_as_overwritten(judge, memories):
+    answer = sample(judge)
+    os.truncate(memories["candidate"].fd, INPUTS + BASE + answer["size"] - 1)
+
+    seen = timed(judge, "candidate", 0, 0, keep=False, look=None)
+    assert seen["mutated"] == ["input 0"] or "memory around the inputs" in seen["mutated"]
+    assert timed(judge, "eager", 0, 0, keep=False, look=None)["mutated"] == []
+
+
+def test_inputs_that_cannot_be_written_are_reported(judge, memories):
+    sample(judge)
+    sealed = os.memfd_create("sealed", os.MFD_ALLOW_SEALING)
+    os.ftruncate(sealed, SIZE)
+    fcntl.fcntl(sealed, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    fields = {"runner": "candidate", "address": INPUTS}
+    judge.role.ask("map", fields, fds=(sealed, memories["candidate"].maps))
+
+    assert judge.ask("publish", sample="d", runner="candidate", base=0) == {"written": False}
+    os.close(sealed)
+
+
+def test_the_judge_writes_inputs_where_they_are_and_nowhere_else(judge, memories):
+    memory = memories["candidate"]
+    filled = torch.full((SIZE,), 7, dtype=torch.uint8)
+    memory.write(0, filled)
+    answer = sample(judge)
+    there = os.pread(memory.fd, SIZE, 0)
+    first, stop = INPUTS + BASE, INPUTS + BASE + answer["size"]
+
+    assert set(there[:first]) == set(there[stop:]) == {7}
+    assert there[first:stop] != bytes([7]) * answer["size"]
+
+
+def test_every_output_of_a_runner_is_looked_at_for_its_place(judge, memories):
+    sample(judge)
+    assert timed(judge, "candidate", FIRST, SECOND, keep=False)["misplaced"] == []
+    first, second = INPUTS + BASE, SIZE - 16
+    assert timed(judge, "candidate", first, SECOND, keep=False)["misplaced"] == [OutputMemory.INPUT]
+    found = timed(judge, "candidate", FIRST, second, keep=False)["misplaced"]
+    assert found == [OutputMemory.UNMAPPED]
+
+
+def test_memory_of_inputs_begins_and_ends_at_the_byte():
     memory, image = Memory(), mmap.mmap(-1, 4096)
+    inputs = HostMemory(os.dup(memory.fd), INPUTS, os.dup(memory.maps))
+    assert not inputs.overlaps_inputs((INPUTS, INPUTS + 1))
+    assert inputs.write_inputs(64, image, 4000)
+    inputs.write_inputs(0, image, 100)
 
-    assert not differs(memory.fd, 0, image, [[0, 64]])
-    assert differs(memory.fd, SIZE - 32, image, [[0, 64]])
-    assert differs(memory.fd, 1 << 40, image, [[64, 128]])
+    assert not inputs.overlaps_inputs((INPUTS - 8, INPUTS))
+    assert inputs.overlaps_inputs((INPUTS - 8, INPUTS + 1))
+    assert inputs.overlaps_inputs((INPUTS + 4063, INPUTS + 5000))
+    assert not inputs.overlaps_inputs((INPUTS + 4064, INPUTS + 5000))
+    inputs.close()
     os.close(memory.fd)
     os.close(memory.maps)
-
-
-@pytest.mark.parametrize(
-    ("lines", "private"),
-    [
-        (["1000-9000 rw-p 00000000 00:00 0"], True),
-        (["1000-3000 rw-p 00000000 00:00 0", "3000-9000 rw-p 00000000 00:00 0 [anon: a]"], True),
-        (["1000-9000 rw-s 00000000 00:01 7 /memfd:inputs (deleted)"], False),
-        (["1000-9000 rw-p 00000000 00:01 7 /memfd:inputs (deleted)"], False),
-        (["1000-3000 rw-p 00000000 00:00 0", "4000-9000 rw-p 00000000 00:00 0"], False),
-        (["1000-3000 rw-p 00000000 00:00 0"], False),
-        (["0-1000 rw-s 00000000 00:01 7 /memfd:a\rb", "1000-9000 rw-p 00000000 00:00 0"], True),
-        (["0-2000 rw-s 00000000 00:01 7 x", "2000-4000 rw-p 00000000 00:00 0"], True),
-        ([], False),
-    ],
-)
-def test_a_memory_range_is_private_when_all_of_it_is(lines, private):
-    fd = mapped(*lines)
-    assert [is_private(fd, 0x2000, 0x4000) for _ in range(2)] == [private] * 2
-    os.close(fd)
 
 
 def test_a_tensor_is_read_whole_or_not_at_all():

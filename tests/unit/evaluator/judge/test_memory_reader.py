@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.evaluator.judge.memory_reader import differs, read_tensor
+from tilewright.evaluator.judge.memory_reader import HostMemory, read_tensor
 
 PAGE = mmap.PAGESIZE
 UNREADABLE_ADDRESSES = [
@@ -135,62 +135,67 @@ def test_memory_of_an_ended_process_gives_no_tensor():
     assert read_tensor(gone, 0, torch.empty(4)) is None
 
 
-# Windows ------------------------------------------------------------------------------------------
+# Inputs -------------------------------------------------------------------------------------------
 
 
-def image_of(data: bytes) -> mmap.mmap:
-    image = mmap.mmap(-1, len(data))
-    image[:] = data
-    return image
-
-
-def flipped(data: bytes, place: int) -> tuple[ctypes.Array[ctypes.c_char], int]:
-    """Return memory that holds `data` but for one byte, and its address."""
-    there = ctypes.create_string_buffer(data, len(data))
-    there[place] = data[place] ^ 1
-    return there, ctypes.addressof(there)
-
-
-@pytest.mark.parametrize(
-    ("place", "found"), [(99, False), (100, True), (150, True), (199, True), (200, False)]
-)
-def test_a_changed_byte_is_found_inside_a_window_and_not_outside(memory, place, found):
-    data = bytes(number % 251 for number in range(600))
-    _there, address = flipped(data, place)
-
-    assert differs(memory, address, image_of(data), [[100, 200]]) is found
-    # The other windows hide nothing, in whatever order.
-    assert differs(memory, address, image_of(data), [[300, 400], [100, 200]]) is found
-    assert differs(memory, address, image_of(data), [[100, 200], [300, 400]]) is found
+def seen(memory: int, address: int, size: int, windows: list[list[int]]) -> bytes:
+    """Return what the judge sees of inputs at an address; zeros where it does not look."""
+    there = HostMemory(memory, address, memory)
+    arena, base = there.inputs(0, size, windows)
+    return bytes(arena[base : base + size])  # type: ignore[index]
 
 
 @given(
-    place=st.integers(0, 299),
+    size=st.integers(1, 300),
+    base=st.integers(0, 40),
     windows=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 40)), max_size=4),
 )
-def test_a_changed_byte_is_found_exactly_where_a_window_covers_it(memory, place, windows):
-    data = bytes(number % 251 for number in range(300))
-    _there, address = flipped(data, place)
-    spans = [[start, min(start + size, 300)] for start, size in windows]
-    looked_at = any(start <= place < stop for start, stop in spans)
+def test_inputs_are_seen_exactly_in_the_windows(memory, size, base, windows):
+    data = bytes(1 + number % 251 for number in range(base + size))
+    there = ctypes.create_string_buffer(data, len(data))
+    spans = [[min(start, size), min(start + length, size)] for start, length in windows]
+    reader = HostMemory(memory, ctypes.addressof(there), memory)
+    arena, first = reader.inputs(base, size, spans)
 
-    assert differs(memory, address, image_of(data), spans) is looked_at
+    for place in range(size):
+        inside = any(start <= place < stop for start, stop in spans)
+        assert arena[first + place] == (data[base + place] if inside else 0)
 
 
 def test_without_windows_nothing_is_read(memory):
-    image = image_of(b"abc")
-
-    assert not differs(memory, -1, image, [])
-    assert not differs(memory, -1, image, [[2, 2]])
+    assert seen(memory, -1, 3, []) == bytes(3)
+    assert seen(memory, -1, 3, [[2, 2]]) == bytes(3)
 
 
 @pytest.mark.parametrize("address", UNREADABLE_ADDRESSES)
-def test_unreadable_memory_counts_as_different(memory, address):
-    assert differs(memory, address, image_of(bytes(8)), [[0, 8]])
+def test_unreadable_inputs_are_never_what_they_were(memory, address):
+    value = torch.arange(8, dtype=torch.uint8)
+    reader = HostMemory(memory, value.data_ptr(), memory)
+    arena, _ = reader.inputs(0, 8, [[0, 8]])
+    assert list(arena[:8]) == list(range(8))
+    reader._address = address
+    arena, _ = reader.inputs(0, 8, [[0, 8]])
+    assert not set(enumerate(arena[:8])) & set(enumerate(range(8)))
 
 
-def test_a_window_across_an_unmapped_page_counts_as_different(memory, torn):
-    image = image_of(b"\1" * (2 * PAGE) + b"\3" * PAGE)
+def test_a_window_across_an_unmapped_page_is_not_seen(memory, torn):
+    size = 3 * PAGE
+    there = seen(memory, torn.address, size, [[0, PAGE], [2 * PAGE, size]])
+    assert there == b"\1" * PAGE + bytes(PAGE) + b"\3" * PAGE
+    assert 1 not in seen(memory, torn.address, size, [[PAGE - 1, PAGE + 1]])
 
-    assert not differs(memory, torn.address, image, [[0, PAGE], [2 * PAGE, 3 * PAGE]])
-    assert differs(memory, torn.address, image, [[PAGE - 1, PAGE + 1]])
+
+def test_inputs_are_written_whole_or_that_is_reported(torn):
+    memory = os.open("/proc/self/mem", os.O_RDWR)
+    image = mmap.mmap(-1, 3 * PAGE)
+    image[:] = b"\7" * (3 * PAGE)
+    writer = HostMemory(memory, torn.address, memory)
+    assert writer.write_inputs(0, image, PAGE)
+    assert ctypes.string_at(torn.address, PAGE) == b"\7" * PAGE
+    assert writer.write_inputs(2 * PAGE + 8, image, 16)
+    assert ctypes.string_at(torn.behind, 32) == b"\3" * 8 + b"\7" * 16 + b"\3" * 8
+    assert not writer.write_inputs(PAGE - 8, image, 16)
+    assert not writer.write_inputs(PAGE, image, 16)
+    assert writer.write_inputs(PAGE, image, 0)
+    os.close(memory)
+    assert not writer.write_inputs(0, image, 16)

@@ -14,6 +14,8 @@ import pytest
 import torch
 
 from tests.unit.evaluator.judge.test_process import FUNCTION
+from tilewright.evaluator.judge import output_memory
+from tilewright.evaluator.judge.memory_reader import HostMemory
 from tilewright.wire.names import OutputMemory
 
 TWO = FUNCTION.replace("torch.relu(x + y)", "(x + y, x - y)")
@@ -138,7 +140,7 @@ def test_an_output_must_not_lie_in_one_that_the_caller_holds(judge):
     assert seen(judge, places[1], call=2, held=[1]) == []
     assert seen(judge, places[2], call=3, held=[1, 2]) == []
     assert seen(judge, places[0] + 4, call=4, held=[1, 3]) == [OutputMemory.EARLIER_OUTPUT]
-    assert seen(judge, places[1], call=5, held=[1, 3, 4]) == []
+    assert seen(judge, places[5], call=5, held=[1, 3, 4]) == []
     # What the caller gave back may be used again, and what a baseline returned is not ours.
     assert seen(judge, places[3], call=6, held=[3]) == []
     assert seen(judge, places[0], call=7, held=[3]) == []
@@ -168,3 +170,53 @@ def test_each_place_is_named_once(judge):
         OutputMemory.INPUT,
         OutputMemory.OTHER_OUTPUT,
     ]
+
+
+# Outputs that the caller gives back ---------------------------------------------------------------
+
+
+def test_outputs_that_the_caller_gives_back_are_overwritten(judge):
+    opened(judge)
+    first, second, third = (torch.full((4, 8), 7.0) for _ in range(3))
+    seen(judge, first.data_ptr(), call=1)
+    seen(judge, second.data_ptr(), call=2, held=[1])
+    seen(judge, third.data_ptr(), call=3, held=[1, 2], dropped=[1])
+
+    assert not (first == 7.0).any()
+    assert (second == 7.0).all()
+    assert (third == 7.0).all()
+    # They are known no longer, so that their memory may be used again.
+    assert seen(judge, first.data_ptr(), call=4, held=[2, 3]) == []
+
+
+def test_places_in_large_outputs_are_overwritten_in_secret():
+    places = []
+    for _ in range(2):
+        output = torch.zeros(output_memory.OVERWRITTEN_BYTES + 4096, dtype=torch.uint8)
+        fds = (os.open("/proc/self/mem", os.O_RDWR), os.open("/proc/self/maps", os.O_RDONLY))
+        memory = HostMemory(fds[0], 0, fds[1])
+        start = output.data_ptr()
+        output_memory.overwrite(memory, [(start, start + len(output) - 4096)])
+        assert 0.9 < float((output[:-4096] != 0).double().mean())
+        output.zero_()
+        output_memory.overwrite(memory, [(start, start + len(output))])
+        changed = output.nonzero().flatten()
+        limit = output_memory.WINDOWS * output_memory.WINDOW_BYTES
+        assert limit / 2 < len(changed) <= limit
+        assert changed.min() < len(output) / 4
+        assert changed.max() > len(output) * 3 / 4
+        places.append(changed)
+        # What cannot be written is left as it is.
+        output_memory.overwrite(memory, [(8, 16), (1 << 60, (1 << 60) + 8)])
+        memory.close()
+    assert not torch.equal(*[item[:1000] for item in places])
+
+
+@pytest.mark.parametrize("problem", [(KEPT, "module"), (VIEW, "function"), (IN_PLACE, "function")])
+def test_memory_that_the_reference_keeps_too_is_not_overwritten(judge, problem):
+    opened(judge, *problem)
+    output = torch.full((4, 8), 7.0)
+    seen(judge, output.data_ptr(), call=1)
+    seen(judge, output.data_ptr(), call=2, held=[1], dropped=[1])
+
+    assert (output == 7.0).all()

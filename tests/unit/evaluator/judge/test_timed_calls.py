@@ -1,15 +1,14 @@
-"""The judge after a timed call: snapshot, comparison, input check, next inputs."""
+"""The judge after a timed call: snapshot, comparison, check of the inputs.
+
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
+"""
 
 from __future__ import annotations
-
-import mmap
-import os
 
 import pytest
 import torch
 
 from tests.unit.evaluator.judge.test_process import FUNCTION, NOWHERE
-from tilewright.wire.tensors import build
 
 
 @pytest.mark.parametrize("unreadable", ["candidate", "eager"])
@@ -20,7 +19,6 @@ def test_a_timed_output_that_cannot_be_read_is_wrong(judge, address, unreadable)
     judge.map()
     x, y = judge.inputs(judge.sample(timed=True))
     right = torch.relu(x + y)
-    judge.ask("publish", sample="d", runner="eager", base=0)
     for runner in ("eager", "candidate"):
         changes = {"addresses": [address]} if runner == unreadable else {}
         answer = judge.timed(runner, right, compare=runner == "candidate", **changes)
@@ -29,18 +27,65 @@ def test_a_timed_output_that_cannot_be_read_is_wrong(judge, address, unreadable)
     assert "cannot be read" in answer["message"]
 
 
-def test_perturbed_inputs_are_published_with_their_expected_outputs(judge):
+def test_renewed_inputs_are_written_and_outputs_expected_of_them(judge):
     judge.load(FUNCTION)
     judge.map()
     sample = judge.sample(timed=True)
-    before = [value.clone() for value in judge.inputs(sample)]
-    judge.ask("publish", sample="d", runner="candidate", base=0, perturb=9)
-    after = build(sample["tree"], judge.area.inputs, 0)
-    x, y = (value.clone() for value in after)
-    assert not torch.equal(before[0], x)
-    answer = judge.timed("candidate", torch.relu(x + y), expect=True, compare=True)
+    seen = [value.clone() for value in judge.inputs(sample)]
+    for seed in (7, 8):
+        renewed = judge.renew(seed)
+        assert renewed == {"fresh": True, "tree": sample["tree"]}
+        x, y = (value.clone() for value in judge.inputs(sample))
+        assert not any(torch.equal(x, old) for old in seen)
+        seen.append(x)
+        answer = judge.timed("candidate", torch.relu(x + y), look=None, expect=True, compare=True)
+        assert (answer["wrong"], answer["mutated"], answer["misplaced"]) == ("", [], [])
+        earlier = torch.relu(seen[-2] + y)
+        assert judge.timed("candidate", earlier, expect=True, compare=True)["wrong"] == "values"
 
-    assert (answer["wrong"], answer["mutated"]) == ("", [])
+
+def test_inputs_of_varied_calls_are_judged_too(judge):
+    judge.load(FUNCTION)
+    judge.map()
+    sample = judge.sample(timed=True)
+    nominal = judge.inputs(sample)[0].clone()
+    for varied in (True, False):
+        assert judge.renew(7, "scale", varied=varied)["fresh"]
+        x, y = (value.clone() for value in judge.inputs(sample))
+        assert (float(x.abs().max()) > 16 * float(nominal.abs().max())) is varied
+        right = torch.relu(x + y)
+        assert judge.timed("candidate", right, expect=True, compare=True)["wrong"] == ""
+        wrong = right + 0.1 * right.max()
+        assert judge.timed("candidate", wrong, expect=True, compare=True)["wrong"] == "values"
+
+
+def test_scalars_of_a_renewed_sample_come_with_its_tree(judge):
+    source = FUNCTION.replace(
+        "torch.randn(8, generator=generator)", "float(torch.rand((), generator=generator))"
+    )
+    judge.load(source)
+    judge.map()
+    sample = judge.sample(timed=True)
+    judge.inputs(sample)
+    renewed = judge.renew(7)
+    x, y = judge.inputs(renewed)
+
+    assert y != sample["tree"]["v"][1]["v"]
+    answer = judge.timed("candidate", torch.relu(x + y), expect=True, compare=True)
+    assert answer["wrong"] == ""
+
+
+def test_a_sample_of_other_shapes_keeps_its_values_and_is_judged_by_them(judge):
+    size = "int(torch.randint(5, 900, (), generator=generator))"
+    judge.load(FUNCTION.replace('case["n"]', size))
+    judge.map()
+    sample = judge.sample(timed=True)
+    x, y = (value.clone() for value in judge.inputs(sample))
+    assert judge.renew(7, "scale") == {"fresh": False, "tree": sample["tree"]}
+
+    assert torch.equal(judge.inputs(sample)[0], x)
+    right = torch.relu(x + y)
+    assert judge.timed("candidate", right, expect=True, compare=True)["wrong"] == ""
 
 
 def test_timed_outputs_are_compared_with_the_baselines(judge):
@@ -49,7 +94,6 @@ def test_timed_outputs_are_compared_with_the_baselines(judge):
     judge.map()
     x, y = judge.inputs(judge.sample(timed=True))
     right = torch.relu(x + y)
-    judge.ask("publish", sample="d", runner="eager", base=0)
     for candidate, wrong in (
         (right, ""),
         (right + 1, "values"),
@@ -111,108 +155,56 @@ def test_timed_integers_are_exact_where_the_reference_is_certain(judge):
     assert judge.timed("candidate", wrong, compare=True)["wrong"] == "values"
 
 
-def test_the_answer_to_a_timed_call_publishes_the_next_inputs(judge):
+def test_a_wrong_earlier_answer_is_not_taken_for_the_present_one(judge):
     judge.load(FUNCTION)
     judge.map()
-    sample = judge.sample(timed=True)
-    x = judge.inputs(sample)[0].clone()
-    following = {"sample": "d", "runner": "candidate", "base": 4096, "perturb": None}
-    judge.timed("candidate", x, keep=False, next=following)
+    x, y = judge.inputs(judge.sample())
+    right = torch.relu(x + y)
+    assert judge.check(right)["wrong"] == ""
+    judge.timed("candidate", right + 1)
+    described = judge.put(right)
+    answer = judge.ask("check", sample="d", runner="candidate", outputs=described)
 
-    assert torch.equal(build(sample["tree"], judge.area.inputs, 4096)[0], x)
+    assert answer["wrong"] == "values"
 
 
-def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
+def test_mutation_is_found_without_keeping_outputs(judge):
     judge.load(FUNCTION)
     judge.map()
     x, _ = judge.inputs(judge.sample(timed=True))
     x.zero_()
+    output = torch.empty(4, 8)
 
-    assert judge.timed("candidate", x, keep=False)["mutated"] == ["input 0"]
+    seen = judge.timed("candidate", output, keep=False, look=None)
+    assert (seen["mutated"], seen["misplaced"]) == (["input 0"], [])
+    assert judge.timed("candidate", output, keep=False, look=[])["mutated"] == []
 
 
 @pytest.mark.parametrize("base", [0, 4096])
-def test_the_input_copy_is_checked_in_the_requested_windows_only(judge, base):
-    judge.load(FUNCTION)
-    input_copy = mmap.mmap(-1, len(judge.area.inputs), flags=mmap.MAP_PRIVATE)
-    judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
-    sample = judge.sample(timed=True)
-    x = judge.inputs(sample, base)[0]
-    # A runner does so before a timed call; the arena stays unchanged.
-    input_copy[:] = judge.area.inputs[:]
-    size = sample["size"]
-
-    def seen(*look: list[int]) -> list[str]:
-        answer = judge.timed("candidate", x, keep=False, base=base, look=list(look))
-        return list(answer["mutated"])
-
-    assert seen([0, size]) == []
-    input_copy[base + 200] ^= 1
-    assert seen([0, 200], [201, size]) == []
-    assert seen() == []
-    assert seen([0, 1], [200, 201]) == ["the inputs of a timed call"]
-
-
-def test_withheld_input_bytes_are_written_when_a_runner_is_ready(judge):
-    judge.load(FUNCTION)
-    input_copy = mmap.mmap(-1, len(judge.area.inputs), flags=mmap.MAP_PRIVATE)
-    judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
-    sample = judge.sample(timed=True)
-    x, y = (value.clone() for value in judge.inputs(sample))
-    given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
-    judge.ask("publish", **given)
-    hidden = build(sample["tree"], judge.area.inputs, 0)
-    assert not (torch.equal(x, hidden[0]) and torch.equal(y, hidden[1]))
-    input_copy[:] = judge.area.inputs[:]
-    assert judge.ask("write_delayed", **given)["written"]
-    for memory in (judge.area.inputs, input_copy):
-        seen = build(sample["tree"], memory, 0)
-        assert torch.equal(x, seen[0])
-        assert torch.equal(y, seen[1])
-    answer = judge.timed("candidate", torch.relu(x + y), look=[[0, sample["size"]]])
-    assert (answer["wrong"], answer["mutated"]) == ("", [])
-
-
-def test_no_input_bytes_are_withheld_where_memory_is_read_only(judge):
-    judge.load(FUNCTION)
-    judge.map(memory=os.O_RDONLY)
-    sample = judge.sample(timed=True)
-    x, y = (value.clone() for value in judge.inputs(sample))
-    given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
-    judge.ask("publish", **given)
-    seen = build(sample["tree"], judge.area.inputs, 0)
-    assert torch.equal(x, seen[0])
-    assert torch.equal(y, seen[1])
-    assert judge.ask("write_delayed", **given)["written"]
-
-
-def test_input_bytes_that_cannot_be_written_are_reported(judge):
-    judge.load(FUNCTION)
-    judge.map(input_copy=16)
-    judge.sample(timed=True)
-    given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
-    judge.ask("publish", **given)
-    assert not judge.ask("write_delayed", **given)["written"]
-
-
-def test_a_changed_arena_is_found_where_it_serves_as_input_copy(judge):
+def test_inputs_are_compared_in_the_requested_windows(judge, base):
     judge.load(FUNCTION)
     judge.map()
     sample = judge.sample(timed=True)
-    x, _ = judge.inputs(sample)
+    judge.inputs(sample, base)
+    output, size = torch.empty(4, 8), sample["size"]
+    place = sample["tree"]["v"][0]["offset"] + 8
 
-    answer = judge.timed("candidate", x, keep=False, look=[[0, 8]])
-    assert answer["mutated"] == ["the inputs of a timed call"]
+    def seen(*look: list[int]) -> list[str]:
+        answer = judge.timed("candidate", output, keep=False, base=base, look=list(look))
+        return list(answer["mutated"])
+
+    assert seen([0, size]) == []
+    judge.area.inputs[base + place] ^= 1
+    assert seen([0, place], [place + 1, size]) == []
+    assert seen() == []
+    assert seen([0, 1], [place, place + 1]) == ["input 0"]
 
 
-def test_the_input_copy_is_checked_before_the_next_inputs_are_published(judge):
+@pytest.mark.parametrize("address", [16, 1 << 56])
+def test_inputs_that_cannot_be_written_are_reported(judge, address):
     judge.load(FUNCTION)
-    input_copy = mmap.mmap(-1, len(judge.area.inputs), flags=mmap.MAP_PRIVATE)
-    judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
-    sample = judge.sample(timed=True)
-    x, _ = judge.inputs(sample)
-    following = {"sample": "d", "runner": "candidate", "base": 0, "perturb": 9}
-    look = [[0, sample["size"]]]
-    input_copy[:] = judge.area.inputs[:]
+    judge.map(address=address)
+    judge.sample(timed=True)
 
-    assert judge.timed("candidate", x, look=look, next=following)["mutated"] == []
+    written = judge.ask("publish", sample="d", runner="candidate", base=0)
+    assert written == {"written": False}

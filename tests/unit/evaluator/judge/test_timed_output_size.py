@@ -16,7 +16,7 @@ real = torch.empty
 torch.empty = lambda *args, **more: made.append(real(*args, **more)) or made[-1]
 values = [torch.ones(4, 8, dtype=torch.float16), torch.ones(3, 1).expand(3, 5), torch.ones(0)]
 expected = [Expected(value, None, 0.0) for value in values]
-sample = InputSample({}, {}, bytearray(), 0, 0, [], expected)
+sample = InputSample({}, {}, {}, bytearray(), 0, 0, [], expected)
 sample.forget_values()
 known = set(sys.modules)
 sample.preallocate_expected("cpu")

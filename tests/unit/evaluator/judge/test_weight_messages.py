@@ -186,14 +186,3 @@ def test_a_function_problem_has_no_weights(judge):
     assert judge.plan({}) == {"need": [], "count": 0}
     assert judge.ask("apply_weights", runners=["candidate"]) == {"lacking": [], "bytes": 0}
     assert judge.ask("reset_weights") == {}
-
-
-def test_larger_arenas_keep_the_known_weights(judge):
-    judge.load(MODULE, "module")
-    judge.map()
-    judge.plan(dict(seeded().state_dict()))
-    # Later maps bring an arena alone.
-    fields = {"runner": "candidate", "input_copy": judge.arenas.address, **judge.arenas.fields}
-    assert judge.role.ask("map", fields, fds=judge.arenas.fds).fields == {}
-
-    assert judge.ask("apply_weights", runners=["candidate"])["lacking"] == []

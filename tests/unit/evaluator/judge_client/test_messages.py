@@ -8,22 +8,27 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from tilewright.evaluator.judge_client import gpu_messages, messages
+from tilewright.evaluator.judge_client.gpu_messages import QueueCall
 from tilewright.evaluator.judge_client.messages import (
     FinishTimed,
     LoadProblem,
     MapInputs,
     PublishSample,
+    RenewSample,
+    TimedAnswer,
     decode,
     encode,
 )
 from tilewright.wire.frames import Frame, FrameError
+from tilewright.wire.names import OutputMemory
 
-seeds = st.none() | st.integers(0, 2**63 - 1)
 samples = st.builds(
-    PublishSample, st.text(max_size=8), st.text(max_size=8), st.integers(0, 2**40), seeds, seeds
+    PublishSample, st.text(max_size=8), st.text(max_size=8), st.integers(0, 2**40)
 )
+windows = st.none() | st.lists(st.lists(st.integers(0, 2**40), min_size=2, max_size=2))
 
 
 def travelled(message):
@@ -32,11 +37,27 @@ def travelled(message):
     return decode(Frame(kind, json.loads(json.dumps(fields)), body, fds))
 
 
-@given(samples, st.none() | samples)
-def test_a_message_with_a_message_inside_arrives_equal(sample, following):
-    message = FinishTimed(sample.sample, sample.runner, 64, [1, 2], [[0, 8]], next=following)
-    assert travelled(sample) == sample
+@given(st.none() | samples)
+def test_a_message_with_a_message_inside_arrives_equal(sample):
+    message = QueueCall("candidate", sample, 7, None)
     assert travelled(message) == message
+    assert sample is None or travelled(sample) == sample
+
+
+@given(windows, st.integers(0, 2**63 - 1))
+def test_windows_and_seeds_arrive_equal(look, seed):
+    for message in (
+        FinishTimed("d", "candidate", 64, [1, 2], 9, [7, 8], look),
+        RenewSample("d", seed, 1, "sign", varied=look is None),
+    ):
+        assert travelled(message) == message
+
+
+@pytest.mark.parametrize("places", [[], list(OutputMemory)])
+def test_places_of_outputs_arrive_as_such(places):
+    answer = TimedAnswer("", "", None, [], places)
+    fields = json.loads(json.dumps(vars(answer)))
+    assert TypeAdapter(TimedAnswer).validate_python(fields) == answer
 
 
 def test_the_source_travels_as_the_body_and_descriptors_as_descriptors():
@@ -45,7 +66,7 @@ def test_the_source_travels_as_the_body_and_descriptors_as_descriptors():
     assert (kind, body, fds) == ("problem", b"x" * 9, ())
     assert "source" not in fields
     assert travelled(problem) == problem
-    assert travelled(MapInputs("candidate", 4096, 1, (3, 4))).fds == (3, 4)
+    assert travelled(MapInputs("candidate", 4096, (3, 4))).fds == (3, 4)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.in_process_evaluator import InProcessEvaluator, ThreadChild
+from tilewright.evaluator.runners import cpu_runner
 from tilewright.evaluator.runners.cpu_accounting import MAX_EMPTY_CALL_S
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.messages import (
@@ -150,7 +151,12 @@ def test_cpu_time_used_while_stopped_is_charged_to_the_call(opened, threads, whi
     assert runner.timed_call(CALL).untimed_cpu_s == pytest.approx(0.0)
 
 
-def test_a_runner_that_sleeps_is_charged_and_one_that_waits_for_its_core_is_not(opened):
+def test_a_runner_that_sleeps_is_charged_and_one_that_waits_for_its_core_is_not(
+    opened, monkeypatch
+):
+    own = [0.0]
+    monkeypatch.setattr(cpu_runner, "own_waited_s", lambda: own[0])
+
     def wait(seconds: float) -> bool:
         child.waited += seconds
         return True
@@ -159,6 +165,13 @@ def test_a_runner_that_sleeps_is_charged_and_one_that_waits_for_its_core_is_not(
     runner.timed_call(CALL)
     assert 0.04 < runner.timed_call(CALL, lambda: wait(0.0)).total_s < 1.0
     assert runner.timed_call(CALL, lambda: wait(1.0)).total_s == 0.0
+
+    def busy() -> bool:
+        own[0] += 1.0
+        return True
+
+    # A supervisor that waits for its own core notices completion late.
+    assert runner.timed_call(CALL, busy).total_s == 0.0
 
 
 def test_a_call_is_less_an_empty_one_but_never_by_much(opened):
@@ -210,7 +223,6 @@ def test_a_runner_that_runs_while_stopped_is_ended(opened):
     child.stands_still = False
     with pytest.raises(EvaluationEnded) as ended:
         runner.timed_call(CALL)
-    child.resume()
     assert ended.value.outcome.reason == "protocol_violation"
     assert ended.value.outcome.message == "it ran while it was stopped"
 
@@ -231,7 +243,7 @@ def test_a_silent_runner_times_out(opened):
         with pytest.raises(EvaluationEnded) as ended:
             ask()
         assert ended.value.outcome.reason == "timeout"
-        child.tree.resume()
+        os.eventfd_write(runner.page.go_on, 1)
         child.channel.receive()
 
 

@@ -13,13 +13,13 @@ from tilewright.evaluator.judge_client.messages import REQUESTS, FinishTimed, Pu
 from tilewright.evaluator.pipeline.gpu_checks import slowdown_share
 from tilewright.evaluator.runners.gpu_runner import (
     CALIBRATION_CALLS,
-    KNOWN_KERNEL,
     QUEUE_TIMEOUT_S,
     SETTLING_CALLS,
     GpuRunner,
     gated_call,
     measure_clock_excess,
 )
+from tilewright.evaluator.runners.host_call import EMPTY_CALL
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes, GpuReadings, TimedCall
@@ -42,6 +42,7 @@ class ScriptedRunner(GpuRunner):
         self.queued_s = queued_s
         self.reported = reported
         self.inputs_bytes = 1 << 30
+        self.held = [3, 5]
         self.limits: Any = SimpleNamespace(call_timeout_s=5.0)
         tree = SimpleNamespace(
             freeze=lambda: not log.append("freeze"),
@@ -102,7 +103,7 @@ class ScriptedSample:
     layout: Any = SimpleNamespace(aliases=False)
 
     def call_fields(self, slot: int) -> dict[str, Any]:
-        return {**KNOWN_KERNEL, "base": slot * self.slot_bytes, "expected": [{}, {}]}
+        return {**EMPTY_CALL, "base": slot * self.slot_bytes, "expected": [{}, {}]}
 
 
 def scripted(seconds: float | None = 0.001) -> Any:
@@ -125,7 +126,7 @@ def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check()
 def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
     made = scripted()
     runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
-    assert gated_call(made.judge, runner, KNOWN_KERNEL).early
+    assert gated_call(made.judge, runner, EMPTY_CALL).early
     assert made.steps() == [
         *("queue_call", ("arm", 7, False), "open_gate", "freeze"),
         *("collect_outputs", "resume", "finish_timed"),
@@ -135,7 +136,7 @@ def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
 def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
     made = scripted()
     runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
-    assert not gated_call(made.judge, runner, KNOWN_KERNEL, queued=False).early
+    assert not gated_call(made.judge, runner, EMPTY_CALL, queued=False).early
     steps = ["queue_call", "open_gate", ("arm", 7, False), "collect_outputs", "finish_timed"]
     assert made.steps() == steps
 
@@ -151,7 +152,7 @@ def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
 def test_a_failing_call_ends_the_runner_and_frees_the_judge(seconds, runner):
     made = scripted(seconds)
     with pytest.raises(EvaluationEnded):
-        gated_call(made.judge, ScriptedRunner(made.log, **runner), KNOWN_KERNEL)
+        gated_call(made.judge, ScriptedRunner(made.log, **runner), EMPTY_CALL)
     assert made.steps()[-2:] == ["kill", "abandon_call"]
     assert not made.judge.unanswered
 
@@ -274,8 +275,8 @@ def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen
     tree.cpu_s = lambda: tree.known
     sample: Any = ScriptedSample()
     for name in names:
-        turn = TimedCall(name, sample, 0, None, checked=False, last=False)
-        CudaEventClock().call(made, times, turn, None)
+        turn = TimedCall(name, sample, 0, "nominal", checked=False, last=False)
+        CudaEventClock().call(made, times, turn)
     assert times.disturbed == pytest.approx(seen)
 
 
