@@ -84,8 +84,6 @@ write_files = main.write_files
 PIDS = itertools.count(1)
 STOPS_OF_A_CALL = 2
 """Once before the judge writes the inputs, once before it reads the outputs."""
-MAPPED = 2
-"""Descriptors of the first map of a runner: the sync page, and the event to go on."""
 NO_CORE = 9999
 """A core number that no machine has, so that no other evaluation holds its lease."""
 ROOT = "0123456789abcdef0123456789abcdef"
@@ -121,9 +119,10 @@ class Recording(Channel):
     def send(self, kind, fields=None, body=b"", fds=(), timeout_s=30.0):
         if kind == "arm":
             self.stops = 0
-        if kind == "map" and len(fds) == MAPPED:
-            self.go_on = os.dup(fds[1])
         self.sent.append((kind, dict(fields or {})))
+        if kind == "map" and fds and "inputs" in self.sent[-1][1]:
+            # Of a runner, which gets the sync page and this event.
+            self.go_on = os.dup(fds[1])
         super().send(kind, fields, body, fds, timeout_s)
 
 

@@ -78,8 +78,8 @@ VERDICT = (
         SUPPRESSION,
         (
             "the result under launch suppression is inverted",
-            "if pool.check(runner, sample, 0, result).wrong:",
-            "if not pool.check(runner, sample, 0, result).wrong:",
+            "if made.answer.wrong:",
+            "if not made.answer.wrong:",
             "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
         ),
     ),
@@ -305,26 +305,6 @@ ALONE = (
             "if timed or layer != IsolationLayer.PROCESS_CREATION_GUARD",
             "if layer != IsolationLayer.PROCESS_CREATION_GUARD",
             "test_only_timed_runners_have_the_process_creation_guard",
-        ),
-    ),
-    *planted(
-        "evaluator/judge/memory_reader.py",
-        UNIT + "evaluator/judge/test_hostile_memory.py",
-        (
-            "shared memory counts as private",
-            'if not rights.endswith(b"p") or inode != b"0":',
-            "if not rights:",
-            "test_a_memory_range_is_private_when_all_of_it_is",
-        ),
-    ),
-    *planted(
-        "evaluator/judge/memory_reader.py",
-        UNIT + "evaluator/judge/test_timed_calls.py",
-        (
-            "the input copy may be the input arena",
-            "if windows and not is_private(",
-            "if not windows and not is_private(",
-            "test_a_changed_arena_is_found_where_it_serves_as_input_copy",
         ),
     ),
 )

@@ -10,6 +10,7 @@ from tilewright._version import __version__
 from tilewright.checks.evidence import Check, Evidence
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.recorded_environment import environment
+from tilewright.evaluator.runners.pool import CheckedCall
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short, untimed_cpu_excess_s
 from tilewright.evaluator.timing.speedup import (
@@ -57,6 +58,12 @@ class CorrectnessObservations:
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
     misplaced: list[OutputMemory] = field(default_factory=list)
+
+    def record(self, made: CheckedCall) -> None:
+        """Add what one call shows, other than whether its outputs are right."""
+        self.launches.append(made.result.launches)
+        self.mutated += [item for item in made.answer.mutated if item not in self.mutated]
+        self.misplaced += [item for item in made.answer.misplaced if item not in self.misplaced]
 
 
 @dataclass

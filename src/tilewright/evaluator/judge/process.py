@@ -240,7 +240,7 @@ class Judge:
     def _compare_timed(self, sample: InputSample) -> Mismatch | None:
         outputs, centers = self.snapshots.pop("candidate"), self.snapshots.pop("eager")
         for known, output, center in zip(sample.expected, outputs, centers, strict=True):
-            item = replace(known, reference_error=0.0) if sample.varied else known
+            item = replace(known, reference_error=0.0, error_rms=0.0) if sample.varied else known
             if output is None or center is None:
                 difference = UNREADABLE
             elif self.rule is not None:

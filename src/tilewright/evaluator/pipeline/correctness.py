@@ -33,6 +33,9 @@ FEW_VARIATIONS = 3
 """Parts that differ, and one of either kind."""
 MANY_VARIATIONS = 6
 """Variations of a case among several; a single case gets all. Two cases together get all, too."""
+UNTIMED_VARIATIONS = ("nominal", "scale_down", "below_half_range")
+"""Variations that timed calls do not get in addition to nominal inputs. What smaller inputs allow
+is known only after the reference has been evaluated in float64."""
 VARIATIONS_S = 12.0
 """Seconds after which no further variation is begun. Nominal samples and `FEW_VARIATIONS`
 variations of each case are always made: a candidate that is slow at first must meet them too."""
@@ -167,7 +170,7 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     runner, slot = pool.runners["candidate"], _slot(session, case, variation, repeat)
     try:
         made = pool.call(runner, sample, slot)
-        if not seen.operator_counts:
+        if not seen.launches:
             seen.operator_counts.update(pool.count_operators(runner, sample))
     except EvaluationEnded as ended:
         message = getattr(ended.outcome, "message", ended.outcome.verdict)
@@ -178,9 +181,7 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
         # Not of hidden sizes, which stay secret.
         seen.calls.append(sample.call_fields(0))
     answer = made.answer
-    seen.launches.append(made.result.launches)
-    seen.mutated += [item for item in answer.mutated if item not in seen.mutated]
-    seen.misplaced += [item for item in answer.misplaced if item not in seen.misplaced]
+    seen.record(made)
     detail = answer.message or ("; ".join(answer.mutated) and f"overwrote {answer.mutated}")
     if answer.wrong:
         cases.append(_record(sample, "fail", detail))
@@ -190,8 +191,8 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
         session.judge.forget(sample)
         raise EvaluationEnded(_wrong(sample, origin, answer))
     cases.append(_record(sample, "pass", detail, answer.error))
-    if variation != "nominal":
-        pool.usable_variations.setdefault(case.name, []).append(variation)
+    if layout.variation not in UNTIMED_VARIATIONS:
+        pool.usable_variations.setdefault(case.name, []).append(layout.variation)
     session.judge.forget(sample)
     return layout.size
 
