@@ -181,6 +181,16 @@ class ThreadChild:
         """A thread shares this process's memory, which has no limit."""
         return None
 
+    @property
+    def pids(self) -> list[int]:
+        """A thread has no process of its own."""
+        return [self.pid]
+
+    def gone(self, within_s: float) -> bool:
+        """Tell whether the thread ends within these seconds."""
+        self._thread.join(within_s)
+        return not self._thread.is_alive()
+
     def waited_s(self) -> float:
         return self.waited
 
@@ -193,9 +203,6 @@ class ThreadChild:
 
     def is_stopped(self) -> bool:
         return self.stands_still
-
-    def is_spinning(self) -> bool:
-        return True
 
     def resume(self) -> None:
         self.signals.append("resume")
@@ -244,6 +251,8 @@ class InProcessEvaluator(DeviceHost):
         monkeypatch.setitem(sys.modules, "shim", shim)
         # The supervisor spins on the sync page, and must not keep a runner's thread from its work.
         monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
+        # Its thread waits for the runner's, which takes the time of a call.
+        monkeypatch.setattr(cpu_runner, "own_waited_s", lambda: 0.0)
         monkeypatch.setattr(main.Launches, "hook_triton", _hook)
         monkeypatch.setattr(main.python, "install_extensions", lambda *_: None)
 

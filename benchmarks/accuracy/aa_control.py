@@ -1,8 +1,8 @@
 """The control of `benchmarks.accuracy.aa`: a function compared with itself in one process.
 
 Both implementations have their own memory, with the layout of a runner's memory. The program calls
-them in ABBA blocks, and writes new inputs into that memory before each call. For each line that it reads, the title
-of a problem, it prints the log ratio of twenty blocks.
+them in ABBA blocks, and writes new inputs into that memory before each call. For each line that it
+reads, the title of a problem, it prints the log ratio of twenty blocks.
 """
 
 from __future__ import annotations

@@ -218,9 +218,8 @@ VALUES = (
         ),
         (
             "timed calls all get the same values",
-            "        fresh = renew(\n            self.reference,\n            sample,\n"
-            "            message.seed,\n",
-            "        fresh = renew(\n            self.reference,\n            sample,\n            3,\n",
+            "            sample,\n            message.seed,\n",
+            "            sample,\n            3,\n",
         ),
     ),
 )

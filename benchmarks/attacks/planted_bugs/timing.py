@@ -226,8 +226,8 @@ BUGS = (
         UNIT + "evaluator/timing/test_blocks.py",
         (
             "the last of several outputs is never read",
-            "runner.output_addresses(len(fields[\"expected\"]))",
-            "runner.output_addresses(len(fields[\"expected\"]) - 1)",
+            'runner.output_addresses(len(fields["expected"]))',
+            'runner.output_addresses(len(fields["expected"]) - 1)',
             "test_outputs_are_read_at_the_addresses_that_their_runner_reported",
         ),
     ),

@@ -35,7 +35,15 @@ from tilewright.evaluator.timing.calibration import DEFAULT
 from tilewright.languages.python_template import quoted
 from tilewright.problems.loader import bundled_names, find_problem
 from tilewright.problems.sets.gold_file import problem_of
-from tilewright.records import Candidate, EvalReport, Failed, Incorrect, Problem, SourceFile, TimingPlan
+from tilewright.records import (
+    Candidate,
+    EvalReport,
+    Failed,
+    Incorrect,
+    Problem,
+    SourceFile,
+    TimingPlan,
+)
 from tilewright.records.run_folder import create_run, write_report
 
 torch = pytest.importorskip("torch")
@@ -253,7 +261,7 @@ def test_timed_calls_of_the_script_are_those_of_the_judge(tmp_path):
     session.context = replace(session.context, root=report.seed)
     session.usable_variations = {case.name: ["scale", "heavy_tail", "edge_values"]}
     names = [*(item.name for item in report.request.baselines), "candidate"]
-    session.runners = {name: session.runners["candidate"] for name in names}
+    session.runners = dict.fromkeys(names, session.runners["candidate"])
     time_case(session, DEFAULT, case, names)
     renewals = session.logged("renew")
     bases = [fields["base"] for fields in session.logged("publish")][3 * len(names) :]

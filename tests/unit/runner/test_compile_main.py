@@ -57,6 +57,8 @@ def work(x):""",
 X = {"t": "tensor", "dtype": "float32", "shape": [64, 64], "stride": [64, 1], "offset": 256}
 NOTHING = {"t": "list", "v": []}
 
+PROGRESS = ("imported", "compiling", "compiled")
+
 
 def compiled(folder: Path, text: str, entry: str = "work", **changes: object) -> Frame:
     """Return the compiler's answer about one candidate."""
@@ -82,7 +84,9 @@ def compiled(folder: Path, text: str, entry: str = "work", **changes: object) ->
         }
         channel.send("build", fields, text.encode())
         assert channel.receive(limit).kind == "entering"
-        answer = channel.receive(limit)
+        # Frames that tell which limit applies come before the answer.
+        while (answer := channel.receive(limit)).kind in PROGRESS:
+            continue
         channel.close()
         child.wait(10)
     return answer

@@ -90,7 +90,6 @@ def test_a_patched_traceback_module_does_not_hide_an_error(runner, monkeypatch):
     ("kind", "missing"),
     [
         ("call", "nothing is loaded"),
-        ("arm", "nothing is loaded"),
         ("weights", "no input arena is mapped"),
         ("read_weights", "nothing is loaded"),
     ],

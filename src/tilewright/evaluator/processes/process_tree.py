@@ -12,7 +12,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
 """The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
 NO_PROCESSES_TIMEOUT_S = STOPPED_S = 2.0
-_STOPPED, _ENDED, _RUNNING = b"TtZX", b"ZX", b"R"
+_STOPPED, _ENDED = b"TtZX", b"ZX"
 """States of a thread in /proc/PID/stat."""
 _REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17
 """Places of fields behind the name in /proc/PID/stat (proc(5))."""
@@ -132,10 +132,6 @@ class ProcessTree:
     def is_stopped(self) -> bool:
         """Tell whether no thread of them runs, or can."""
         return all(_all_in(pid, _STOPPED) for pid in self.pids)
-
-    def is_spinning(self) -> bool:
-        """Tell whether the payload's first thread runs."""
-        return all(_state(f"/proc/{pid}/task/{pid}/stat") == _RUNNING for pid in self.pids[:1])
 
     def resume(self) -> None:
         """Let them run on."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 MAX_EMPTY_CALL_S = 5e-6
 """Most seconds that a call is credited with for what every call costs: to go on after a stop, and
 to be stopped. A candidate could use a larger credit for its own work."""
+MIN_CALL_S = 1e-7
+"""No call is said to take less time than the clocks can tell."""
 ASLEEP_S = 5e-5
 """Seconds of a call in which a runner may sleep, and which do not count: it wakes up, and it waits
 to be stopped."""
@@ -37,6 +39,6 @@ def call_s(readings: CallReadings, empty_s: float, threads: int) -> float:
     """
     credit = min(empty_s, MAX_EMPTY_CALL_S)
     if threads > 1:
-        return readings.stopped_s + readings.late_cpu_s - credit
+        return max(readings.stopped_s + readings.late_cpu_s - credit, MIN_CALL_S)
     asleep_s = readings.done_s - readings.cpu_s - readings.waited_s
-    return readings.cpu_s + max(asleep_s - ASLEEP_S, 0.0) - credit
+    return max(readings.cpu_s + max(asleep_s - ASLEEP_S, 0.0) - credit, MIN_CALL_S)

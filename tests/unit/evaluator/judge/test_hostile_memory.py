@@ -143,9 +143,7 @@ def test_timed_outputs_are_those_at_the_end_of_each_runners_own_call(judge, memo
 def test_inputs_are_compared_in_the_requested_windows_only(judge, memories):
     answer = sample(judge)
     size, memory = answer["size"], memories["candidate"]
-    image = torch.frombuffer(
-        bytearray(os.pread(memory.fd, size, INPUTS + BASE)), dtype=torch.uint8
-    )
+    image = torch.frombuffer(bytearray(os.pread(memory.fd, size, INPUTS + BASE)), dtype=torch.uint8)
     start = answer["tree"]["v"][0]["offset"]
 
     def looked(look: list[list[int]] | None) -> list[str]:
@@ -174,6 +172,7 @@ def test_inputs_are_compared_in_the_requested_windows_only(judge, memories):
 
 def test_inputs_that_cannot_be_read_count_as_overwritten(judge, memories):
     answer = sample(judge)
+    assert timed(judge, "candidate", 0, 0, keep=False, look=None)["mutated"] == []
     os.truncate(memories["candidate"].fd, INPUTS + BASE + answer["size"] - 1)
 
     seen = timed(judge, "candidate", 0, 0, keep=False, look=None)
@@ -205,7 +204,8 @@ def test_the_judge_writes_inputs_where_they_are_and_nowhere_else(judge, memories
     assert there[first:stop] != bytes([7]) * answer["size"]
 
 
-def test_every_output_of_a_runner_is_looked_at_for_its_place(judge, memories):
+@pytest.mark.usefixtures("memories")
+def test_every_output_of_a_runner_is_looked_at_for_its_place(judge):
     sample(judge)
     assert timed(judge, "candidate", FIRST, SECOND, keep=False)["misplaced"] == []
     first, second = INPUTS + BASE, SIZE - 16

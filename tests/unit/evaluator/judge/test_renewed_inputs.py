@@ -152,7 +152,7 @@ def test_a_variation_is_computed_for_every_call(monkeypatch, varied):
     sample = sampled(reference)
     computed = []
 
-    def changed(value: torch.Tensor, variation: str, generator: torch.Generator) -> torch.Tensor:
+    def changed(value: torch.Tensor, variation: str, *_: object) -> torch.Tensor:
         computed.append(variation)
         return -value
 

@@ -25,9 +25,7 @@ from tilewright.evaluator.judge_client.messages import (
 from tilewright.wire.frames import Frame, FrameError
 from tilewright.wire.names import OutputMemory
 
-samples = st.builds(
-    PublishSample, st.text(max_size=8), st.text(max_size=8), st.integers(0, 2**40)
-)
+samples = st.builds(PublishSample, st.text(max_size=8), st.text(max_size=8), st.integers(0, 2**40))
 windows = st.none() | st.lists(st.lists(st.integers(0, 2**40), min_size=2, max_size=2))
 
 

@@ -15,7 +15,7 @@ from tilewright.evaluator.devices.recorded_environment import device_key, enviro
 from tilewright.evaluator.processes import host as host_module
 from tilewright.evaluator.processes import sandbox_policy as conf
 from tilewright.evaluator.processes.host import DeviceHost
-from tilewright.evaluator.runners.cpu_runner import SyncPage, page_round, sealed_memory
+from tilewright.evaluator.runners.sync_page import SyncPage, page_round, sealed_memory
 from tilewright.records import Limits
 from tilewright.wire import sync_page
 

@@ -12,6 +12,7 @@ import pytest
 from tilewright.evaluator.runners.cpu_accounting import (
     ASLEEP_S,
     MAX_EMPTY_CALL_S,
+    MIN_CALL_S,
     CallReadings,
     call_s,
 )
@@ -70,3 +71,10 @@ def test_the_credit_of_an_empty_call_is_limited(threads):
     assert credit(2e-6) == pytest.approx(2e-6)
     assert credit(1e-3) == pytest.approx(MAX_EMPTY_CALL_S)
     assert MAX_EMPTY_CALL_S <= 5e-6
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_no_call_takes_less_than_the_clocks_can_tell(threads):
+    none = readings(cpu_s=0.0, done_s=0.0, stopped_s=0.0)
+
+    assert call_s(none, 1.0, threads) == MIN_CALL_S > 0

@@ -52,6 +52,7 @@ def sample(name: str, **changes: Any) -> InputSampleInfo:
         "tree": TREE, "grad_outputs": TREE, "grads": [], "size": 4096, "output_bytes": 16,
         "outputs": [OUTPUT], "structure": "1", "oracle": "float64", "random": False,
         "stateful": False, "skipped": "", "call_s": 0.0, "aliases": False,
+        "variation": "nominal",
     }  # fmt: skip
     return InputSampleInfo(name, "one", "nominal", 0, 0, SampleLayout(**{**known, **changes}))
 
@@ -225,7 +226,9 @@ def test_small_inputs_of_the_candidate_are_compared_as_a_whole():
 
 def test_the_result_of_a_comparison_is_kept():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
-    session.answers(mutated=["input 0"], wrong="values", message="at [0]", misplaced=["shared memory"])
+    session.answers(
+        mutated=["input 0"], wrong="values", message="at [0]", misplaced=["shared memory"]
+    )
     times = session.time()
 
     assert times.wrong[0] == "at [0]"

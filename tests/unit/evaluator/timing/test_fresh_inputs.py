@@ -161,9 +161,7 @@ def test_without_usable_variations_no_call_is_varied():
 @pytest.mark.parametrize(
     ("answers", "asked"), [([], 8), ([False], 9), ([False] * 3, 10), ([False] * 24, 24)]
 )
-def test_a_generator_of_random_sizes_is_asked_again_and_then_repeats_its_values(
-    answers, asked
-):
+def test_a_generator_of_random_sizes_is_asked_again_and_then_repeats_its_values(answers, asked):
     session = Scripted.of(plan(4), steady(2e-3), steady(1e-3))
     judge: Any = session.judge
     judge.renewals = list(answers)
@@ -198,7 +196,7 @@ def test_the_judge_is_told_which_outputs_are_held():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     session.time()
 
-    numbers = {name: 3 for name in NAMES}  # of the warm-up
+    numbers = dict.fromkeys(NAMES, 3)  # of the warm-up
     for fields in session.logged("finish_timed"):
         name = fields["runner"]
         numbers[name] += 1
