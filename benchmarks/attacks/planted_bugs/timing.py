@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import PIPELINE, RUNNER, SUPPRESSION, UNIT, planted
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, SUPPRESSION, UNIT, planted
 
 BUGS = (
     *planted(
