@@ -77,8 +77,8 @@ CALL = (
         ),
         (
             "callers hold the newest outputs alone",
-            "self._choices.sample(self.held, max(",
-            "list(self.held)[: max(",
+            "self._choices.sample(self.held, max(len(self.held) + 1 - most, 0))",
+            "self.held[: max(len(self.held) + 1 - most, 0)]",
             "test_callers_hold_few_outputs_of_secret_calls_and_some_for_long",
         ),
     ),

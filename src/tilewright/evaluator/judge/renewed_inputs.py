@@ -13,6 +13,11 @@ from tilewright.wire.frames import Tree
 from tilewright.wire.tensors import Layout
 
 
+EQUAL_WORK_BYTES = 1 << 30
+"""Inputs up to this size are varied in any case. A device has no memory for a second copy of more,
+and the time to make them varies by itself."""
+
+
 def renew(
     reference: Reference,
     sample: inputs.InputSample,
@@ -34,9 +39,12 @@ def renew(
     if not same_layout(tree, sample.tree):
         return False
     generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
-    changed, _ = _laid_out(inputs.varied_arguments(args, sample.structured, variation, generator))
     sample.tree, sample.varied = tree, varied
-    (changed if varied else plain).write(sample.image)
+    if varied or sample.size <= EQUAL_WORK_BYTES:
+        made = inputs.varied_arguments(args, sample.structured, variation, generator)
+        changed, _ = _laid_out(made)
+        plain = changed if varied else plain
+    plain.write(sample.image)
     for value in sample.grad_outputs():
         noise = torch.randn(value.shape, generator=generator, device=value.device)
         value.copy_(noise)

@@ -176,7 +176,7 @@ def test_inputs_that_cannot_be_read_count_as_overwritten(judge, memories):
     os.truncate(memories["candidate"].fd, INPUTS + BASE + answer["size"] - 1)
 
     seen = timed(judge, "candidate", 0, 0, keep=False, look=None)
-    assert seen["mutated"] == ["input 0"] or "memory around the inputs" in seen["mutated"]
+    assert seen["mutated"] == ["input 0", "memory around the inputs"]
     assert timed(judge, "eager", 0, 0, keep=False, look=None)["mutated"] == []
 
 
