@@ -12,7 +12,6 @@ from tilewright.evaluator.judge.reference import Reference
 from tilewright.wire.frames import Tree
 from tilewright.wire.tensors import Layout
 
-
 EQUAL_WORK_BYTES = 1 << 30
 """Inputs up to this size are varied in any case. A device has no memory for a second copy of more,
 and the time to make them varies by itself."""
