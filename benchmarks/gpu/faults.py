@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.bars import Bar, executor
 from benchmarks.gpu.requests import DEVICE, request, row
-from benchmarks.gpu.smoke import KERNEL, SOFTMAX, TORCH
+from benchmarks.gpu.smoke_cases import KERNEL, SOFTMAX, TORCH
 from tilewright.errors import TilewrightError
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.evaluator.devices.nvml import conditions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.gpu import throughput
-from benchmarks.gpu.smoke import EXPECTED, LABELLED, SOFTMAX, cases, settings_of
+from benchmarks.gpu.smoke_cases import EXPECTED, LABELLED, SOFTMAX, cases, settings_of
 from tilewright.api import build_request
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.loader import parse_problem

@@ -1,4 +1,4 @@
-"""What lies at an address of a stopped process: private memory of its own, a file, nothing.
+"""The memory at an address of a stopped process: its own private memory, a file, or nothing.
 
 Linux 6.11 answers this for one address (`PROCMAP_QUERY`); older kernels print the whole map.
 """
@@ -41,7 +41,7 @@ class MemoryMap:
         self._answers_queries = True
 
     def kinds(self, start: int, stop: int) -> set[OutputMemory]:
-        """Return what lies between two addresses beside private memory of the process itself."""
+        """Return what lies between two addresses, other than private memory of the process."""
         found, covered = set[OutputMemory](), start
         for area in self._areas(start, stop):
             if area.start > covered:

@@ -34,8 +34,8 @@ FEW_VARIATIONS = 3
 MANY_VARIATIONS = 6
 """Variations of a case among several; a single case gets all. Two cases together get all, too."""
 UNTIMED_VARIATIONS = ("nominal", "scale_down", "below_half_range")
-"""Variations that timed calls do not get in addition to nominal inputs. What smaller inputs allow
-is known only after the reference has been evaluated in float64."""
+"""Variations that timed calls do not get in addition to nominal inputs. The tolerance of smaller
+inputs is known only after the judge has evaluated the reference in float64."""
 VARIATIONS_S = 12.0
 """Seconds after which no further variation is begun. Nominal samples and `FEW_VARIATIONS`
 variations of each case are always made: a candidate that is slow at first must meet them too."""

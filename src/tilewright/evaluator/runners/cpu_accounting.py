@@ -8,7 +8,7 @@ MAX_EMPTY_CALL_S = 5e-6
 """Most seconds that a call is credited with for what every call costs: to go on after a stop, and
 to be stopped. A candidate could use a larger credit for its own work."""
 MIN_CALL_S = 1e-7
-"""No call is said to take less time than the clocks can tell."""
+"""Fewest seconds that a call is reported to take: the clocks resolve no less."""
 ASLEEP_S = 5e-5
 """Seconds of a call in which a runner may sleep, and which do not count: it wakes up, and it waits
 to be stopped."""
@@ -33,9 +33,10 @@ class CallReadings:
 def call_s(readings: CallReadings, empty_s: float, threads: int) -> float:
     """Return the seconds of a call, less those of an empty one (`empty_s`, limited).
 
-    A runner of one thread is charged for its CPU time: that clock is exact once the runner is
-    stopped, and it does not run while the core is another's. Time in which the runner sleeps counts
-    beyond `ASLEEP_S`. With several threads the call lasts until all of them are stopped.
+    A runner of one thread is charged for its CPU time. That clock is exact once the runner is
+    stopped, and it stands still while another process has the core. Time in which the runner
+    sleeps counts beyond `ASLEEP_S`. With several threads the call lasts until all of them are
+    stopped.
     """
     credit = min(empty_s, MAX_EMPTY_CALL_S)
     if threads > 1:

@@ -1,8 +1,8 @@
 """How one call is timed on a CPU: by the supervisor's clock and the runner's CPU clock.
 
 A call lasts from the moment in which the runner can read its inputs until the runner is stopped
-with its outputs. The runner reports when its outputs are there, but the supervisor stops the whole
-runner then, and the judge reads the outputs in the runner's memory. A runner that reports too early
+with its outputs. The runner reports when its outputs are there. The supervisor then stops the whole
+runner, and the judge reads the outputs in the runner's memory. A runner that reports too early
 computes, copies or swaps nothing afterwards.
 """
 
