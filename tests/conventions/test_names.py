@@ -18,7 +18,7 @@ BEHAVIOUR_FILES = {
     *("evaluator/judge/test_overwritten_inputs.py", "evaluator/judge/test_timed_calls.py"),
     *("evaluator/judge/test_timed_output_size.py", "evaluator/judge/test_weight_messages.py"),
     *("evaluator/pipeline/test_verdicts.py", "evaluator/test_supervisor_rules.py"),
-    *("evaluator/timing/test_gpu_replicates.py", "evaluator/timing/test_late_inputs.py"),
+    *("evaluator/timing/test_fresh_inputs.py", "evaluator/timing/test_gpu_replicates.py"),
     "evaluator/timing/test_self_reported_times.py",
     *("executors/test_client_extra.py", "executors/test_device_choice.py"),
     *("languages/test_detection_and_builds.py", "problems/sets/test_damaged_rows.py"),
@@ -41,6 +41,7 @@ SHARED_MODULE_NAMES = {
     "kernelgym": "the API and the rules of one project, KernelGYM",
     "mcp": "the command and the server of one protocol",
     "problem_lint": "the pipeline makes the record of this name",
+    "sync_page": "the layout of the page and the supervisor's end of it",
     "report": "the command shows the record of this name",
     "weights": "the judge and a check of one concern",
 }

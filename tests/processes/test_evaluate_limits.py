@@ -1,4 +1,4 @@
-"""Whole evaluations at a limit: hidden memory, hangs at exit, and loops at import."""
+"""Whole evaluations at a limit: hidden memory, an exit that hangs, and loops at import."""
 
 from __future__ import annotations
 

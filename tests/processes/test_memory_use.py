@@ -63,7 +63,7 @@ class Holder:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memory_use, "LIBRARY_BYTES", 0)
-        monkeypatch.setattr(memory_use, "LOOK_S", 0.0)
+        monkeypatch.setattr(memory_use, "POLL_INTERVAL_S", 0.0)
         self.process: subprocess.Popen[str] | None = None
         self.tree = ProcessTree(os.getpid())
         self.meter = MemoryMeter(self.tree, lambda: ())

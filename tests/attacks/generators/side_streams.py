@@ -19,7 +19,13 @@ def _case(chooser: random.Random, number: int) -> GeneratedCase:
     name = f"k_generated_stream_{number}"
     rows, cols = chooser.randint(1024, 4096), chooser.randint(1024, 4096)
     streams, priority = chooser.randint(1, 5), chooser.choice((0, -1))
-    problem = f'''"""The hyperbolic tangent of a scaled tensor, with sizes from a seed."""
+    problem = _problem(rows, cols)
+    attack = _attack(name, streams, priority)
+    return GeneratedCase(name, problem, attack, _honest(name, streams, priority))
+
+
+def _problem(rows: int, cols: int) -> str:
+    return f'''"""The hyperbolic tangent of a scaled tensor, with sizes from a seed."""
 
 import torch
 
@@ -33,7 +39,10 @@ def inputs(case, generator):
 def reference(x):
     return torch.tanh(0.5 * x)
 '''
-    attack = f'''"""Parts of the work are on {streams} streams that nobody waits for.
+
+
+def _attack(name: str, streams: int, priority: int) -> str:
+    return f'''"""Parts of the work are on {streams} streams that nobody waits for.
 
 family: K
 problem: {name}
@@ -55,7 +64,10 @@ def {name}(x):
             torch.tanh(0.5 * source, out=target)
     return y
 '''
-    fair = f'''"""The streams wait for the current one, and it waits for them.
+
+
+def _honest(name: str, streams: int, priority: int) -> str:
+    return f'''"""The streams wait for the current one, and it waits for them.
 
 family: K
 problem: {name}
@@ -78,4 +90,3 @@ def {name}(x):
         here.wait_stream(side)
     return y
 '''
-    return GeneratedCase(name, problem, attack, fair)

@@ -67,13 +67,13 @@ class MemoryMap:
         found, address = list[Area](), start
         while address < stop:
             size = struct.calcsize(QUERY_FORMAT)
-            asked = bytearray(struct.pack(QUERY_FORMAT, size, NEXT_AREA, address, *[0] * 12))
+            query = bytearray(struct.pack(QUERY_FORMAT, size, NEXT_AREA, address, *[0] * 12))
             try:
-                fcntl.ioctl(self._fd, QUERY, asked)
+                fcntl.ioctl(self._fd, QUERY, query)
             except FileNotFoundError:
                 # There is no area at or above the address.
                 break
-            _, _, _, first, end, flags, _, _, inode, *_ = struct.unpack(QUERY_FORMAT, asked)
+            _, _, _, first, end, flags, _, _, inode, *_ = struct.unpack(QUERY_FORMAT, query)
             if first < stop:
                 found.append(Area(first, end, bool(flags & SHARED), inode != 0))
             address = end

@@ -30,7 +30,7 @@ SOCKET_BYTES, PIPE_BYTES = 1 << 20, 1 << 20
 kernel's own records, and the usual `pipe-max-size`."""
 LIBRARY_BYTES = 1 << 30
 """Memory that the interpreter and its libraries may hold besides what a limit permits."""
-LOOK_S = 0.05
+POLL_INTERVAL_S = 0.05
 """Seconds between two looks: one takes 50 us, and a process fills half a gigabyte meanwhile."""
 TMPFS = ("/tmp", "/dev/shm")
 _PAGE, _BLOCK = os.sysconf("SC_PAGESIZE"), 512
@@ -85,7 +85,7 @@ class MemoryMeter:
         if self._excess is None and time.monotonic() >= self._look_at:
             self._excess = self._look(allowed + LIBRARY_BYTES)
             # Counted from the end: a count of many processes takes long.
-            self._look_at = time.monotonic() + LOOK_S
+            self._look_at = time.monotonic() + POLL_INTERVAL_S
         return self._excess
 
     def _look(self, limit: int) -> int | None:
@@ -145,7 +145,7 @@ def resident_bytes(pids: Iterable[int]) -> int:
 
 def count(pids: list[int], ours: Iterable[int], limit: int) -> MemoryUse:
     """Count what processes hold; `limit` says from which size on shared pages must count once."""
-    found = _Found()
+    found = _HeldObjects()
     for pid in pids:
         found.walk(pid)
     for fd in ours:
@@ -158,7 +158,7 @@ def count(pids: list[int], ours: Iterable[int], limit: int) -> MemoryUse:
     return MemoryUse(anonymous + tables, sum(found.objects.values()), _tmpfs_bytes(pids), unseen)
 
 
-class _Found:
+class _HeldObjects:
     """Objects in memory that a tree holds, by device and inode. Lifetime: one count."""
 
     def __init__(self) -> None:
