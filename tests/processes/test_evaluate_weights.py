@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.processes.evaluations import MODULE, MODULE_RIGHT, RIGHT, bench, request
+from tilewright.errors import ProblemError
 from tilewright.records import EvalReport, Incorrect
 
 __all__ = ["bench"]
@@ -135,3 +136,66 @@ def test_the_revealed_seed_draws_the_same_again(bench, source, problem):
     assert [case.model_dump() for case in again.cases] == [c.model_dump() for c in first.cases]
     assert [case.seed for case in other.cases] != [case.seed for case in first.cases]
     assert again.outcome == first.outcome
+
+
+QUANTISED = """import torch
+
+BUFFERS = ["codes", "scal*"]
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("codes", torch.randint(-127, 128, (16, 16), dtype=torch.int8))
+        self.register_buffer("scale", torch.rand(16) / 16)
+
+    def forward(self, x):
+        return x @ (self.codes.float() * self.scale[:, None]).t()
+
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+LOADED = (
+    QUANTISED.replace("class Model", "class ModelNew")
+    .replace(
+        "torch.randint(-127, 128, (16, 16), dtype=torch.int8)",
+        "torch.zeros((16, 16), dtype=torch.int8)",
+    )
+    .replace("torch.rand(16) / 16", "torch.zeros(16)")
+)
+KEPT = (
+    QUANTISED.replace("class Model", "class ModelNew")
+    .replace("    def forward", "        self.kept = (self.codes.clone(),)\n\n    def forward")
+    .replace("self.codes.float()", "self.kept[0].float()")
+)
+
+
+@pytest.mark.parametrize("protocol", ["strict", "official"])
+def test_declared_buffers_reach_a_candidate_that_has_no_other_source_of_them(bench, protocol):
+    report = bench.judge(request(LOADED, QUANTISED, protocol=protocol))
+
+    assert (report.verdict, labels(report)) == ("correct", []), report.outcome
+
+
+def test_declared_buffers_may_not_be_folded(bench):
+    report = bench.judge(request(KEPT, QUANTISED))
+
+    assert isinstance(report.outcome, Incorrect)
+    assert report.outcome.kind == "weights"
+
+
+def test_undeclared_buffers_keep_their_values(bench):
+    undeclared = QUANTISED.replace('BUFFERS = ["codes", "scal*"]\n', "")
+
+    assert bench.judge(request(KEPT, undeclared)).verdict == "correct"
+    assert bench.judge(request(LOADED, undeclared)).verdict == "incorrect"
+
+
+def test_a_declared_buffer_that_is_not_there_is_an_error_of_the_problem(bench):
+    with pytest.raises(ProblemError, match=r"BUFFERS.*'bias'"):
+        bench.judge(request(KEPT, QUANTISED.replace('"scal*"', '"bias"')))

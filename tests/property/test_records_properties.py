@@ -76,6 +76,7 @@ PROBLEM = st.builds(
     precision=st.sampled_from(["fp32", "tf32", "fp16", "bf16"]),
     grads=few(TEXT),
     writable_inputs=few(TEXT),
+    buffers=few(TEXT),
     keyword_args=few(TEXT),
     description=TEXT,
     input_variations=st.none() | few(TEXT),

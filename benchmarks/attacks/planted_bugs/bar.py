@@ -20,11 +20,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.attacks.planted_bugs import calls, gpu, judge, precision, supervisor, timing
+from benchmarks.attacks.planted_bugs import (
+    calls,
+    gpu,
+    judge,
+    precision,
+    supervisor,
+    timing,
+    weights,
+)
 from benchmarks.attacks.planted_bugs.bug import Bug
 from benchmarks.bars import ROOT, Bar, finish
 
-BUGS = (*judge.BUGS, *precision.PRECISION, *calls.BUGS, *timing.BUGS, *supervisor.BUGS, *gpu.BUGS)
+BUGS = (
+    *judge.BUGS,
+    *precision.PRECISION,
+    *calls.BUGS,
+    *timing.BUGS,
+    *supervisor.BUGS,
+    *gpu.BUGS,
+    *weights.WEIGHTS,
+)
 MAX_TEST_S = 60
 """Limit of one test in seconds, so that a bug that makes a test hang is found by its deadline."""
 MAX_RUN_S = 300

@@ -179,6 +179,7 @@ def problem_view(problem: Problem, candidates: list[Path]) -> RenderableType:
             ("input variations", "all" if variations is None else ", ".join(variations)),
             ("gradients of", ", ".join(problem.grads)),
             ("may overwrite", ", ".join(problem.writable_inputs)),
+            ("loaded buffers", ", ".join(problem.buffers)),
             ("precision", problem.precision),
             ("mode", problem.mode if problem.kind == "module" else ""),
             ("candidates", "\n".join(path.name for path in candidates)),

@@ -215,6 +215,7 @@ def _constants(report: EvalReport, build: BuildPlan, plan: ReproductionPlan) -> 
         "GRADS": list(problem.grads),
         "DONATED": list(problem.writable_inputs),
         "KEYWORDS": list(problem.keyword_args),
+        "BUFFERS": list(problem.buffers),
         "RULE": comparison_rule(problem, request.protocol),
         "LANGUAGE": request.candidate.language,
         "ENTRY": request.candidate.entry,

@@ -17,7 +17,10 @@ from tilewright.records.base import is_text
 MAX_QUOTED = 200
 """Characters of an address that an error message quotes."""
 BUNDLED = Path(__file__).parent / "bundled"
-_LITERALS = ("CASES", "VARY", "GRADS", "DONATES", "PRECISION", "MODE", "ENTRY", "TOLERANCE")
+_LITERALS = (
+    *("CASES", "VARY", "GRADS", "DONATES", "PRECISION", "MODE", "ENTRY", "TOLERANCE"),
+    "BUFFERS",
+)
 
 
 def bundled_names() -> list[str]:
@@ -85,6 +88,7 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
             precision=literals.get("PRECISION", "tf32"),
             grads=tuple(literals.get("GRADS", ())),
             writable_inputs=tuple(literals.get("DONATES", ())),
+            buffers=_buffers(literals.get("BUFFERS", ())),
             input_variations=None if vary.get("contents") is None else tuple(vary["contents"]),
             size_ranges={key: tuple(value) for key, value in vary.get("sizes", {}).items()},
             tolerance=literals.get("TOLERANCE"),
@@ -97,6 +101,15 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
         # A lone surrogate, a number of thousands of digits: no record could hold it.
         raise ProblemError(f"{where}: a name or literal of it cannot be written as JSON") from error
     return found
+
+
+def _buffers(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a literal of the file
+    """Return the names of a list; `True`: all buffers."""
+    if isinstance(value, bool):
+        return ("*",) if value else ()
+    if isinstance(value, str):
+        raise TypeError("BUFFERS must be True or a list of names")
+    return tuple(value)
 
 
 def _cases(value: Any, where: str) -> list[Case]:  # noqa: ANN401 - a literal of the file
@@ -136,6 +149,7 @@ WRITTEN_AS = {
     "input_variations": "VARY.contents",
     "size_ranges": "VARY.sizes",
     "writable_inputs": "DONATES",
+    "buffers": "BUFFERS",
 }
 """Field of a `Problem`: its name in a problem file."""
 

@@ -69,6 +69,9 @@ class Problem(Record):
     writable_inputs: tuple[str, ...] = ()
     """Arguments that a candidate may overwrite; the judge restores them. It may also overwrite the
     arguments that the reference overwrites on the same inputs."""
+    buffers: tuple[str, ...] = ()
+    """Buffers of the reference that a candidate receives through `load_state_dict`, by name or by a
+    pattern of `fnmatch`: quantised weights. `strict` changes their order first."""
     keyword_args: tuple[str, ...] = ()
     """Arguments passed by name: the last ones of the inputs, in this order."""
     input_variations: tuple[str, ...] | None = None

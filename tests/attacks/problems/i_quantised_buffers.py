@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+BUFFERS = True
+
 
 class Model(nn.Module):
     def __init__(self, width):

@@ -114,6 +114,8 @@ def test_names_may_be_bound_in_any_way():
         ("TOLERANCE = 1e-4", "TOLERANCE = 0", "tolerance"),
         ("TOLERANCE = 1e-4", "TOLERANCE = 1e999", "tolerance"),
         ("TOLERANCE = 1e-4", "MODE = ['train']", "mode"),
+        ("TOLERANCE = 1e-4", "BUFFERS = 'weight'", "BUFFERS"),
+        ("TOLERANCE = 1e-4", "BUFFERS = [3]", "BUFFERS.0"),
         ('ENTRY = "twice"', "ENTRY = 3", "entry"),
         ("CASES = ", "OTHER = ", "CASES must be a list of dicts with at least one case"),
     ],
@@ -261,3 +263,11 @@ def test_a_file_name_that_is_not_utf8_is_refused(tmp_path):
     path.write_text(FUNCTION)
     with pytest.raises(ProblemError, match="not UTF-8; rename it"):
         read_problem(path)
+
+
+@pytest.mark.parametrize(
+    ("literal", "names"),
+    [("True", ("*",)), ("False", ()), ('["one", "two.*"]', ("one", "two.*"))],
+)
+def test_buffers_are_all_or_named(literal, names):
+    assert parse(MODULE + f"BUFFERS = {literal}\n").buffers == names

@@ -89,7 +89,7 @@ class Judge:
         self.reference = reference.load(message.source.decode(), vars(message), self.device)
         self.rule = message.rule
         self.writable = set(self.reference.positions(message.writable_inputs))
-        self.weights = WeightLoader(self.reference, self.runners)
+        self.weights = WeightLoader(self.reference, self.runners, message.buffers)
         self.init_layout = Layout()
         with reference.problem_step("laying out the init inputs"):
             tree = self.init_layout.describe(self.reference.init)

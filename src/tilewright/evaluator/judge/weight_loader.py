@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from tilewright.evaluator.judge import weights
 from tilewright.evaluator.judge.memory_reader import RunnerState, write_layout
-from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.reference import Reference, problem_step
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import Done
 from tilewright.wire.tensors import DTYPES, Layout
@@ -18,14 +18,28 @@ from tilewright.wire.tensors import DTYPES, Layout
 class WeightLoader:
     """The weights of a problem: of the init seed, new, and loaded. Lifetime: the problem."""
 
-    def __init__(self, reference: Reference, runners: Mapping[str, RunnerState]) -> None:
+    def __init__(
+        self,
+        reference: Reference,
+        runners: Mapping[str, RunnerState],
+        buffers: Sequence[str] = (),
+    ) -> None:
         self._reference = reference
+        self._buffers = tuple(buffers)
         self._runners = runners
         self._fresh: dict[str, torch.Tensor] = {}
         self._applied: dict[str, torch.Tensor] = {}
         model = reference.model
         state = {} if model is None else model.state_dict()
         self._seeded = {name: value.detach().clone() for name, value in state.items()}
+        self._refuse_unknown_buffers()
+
+    def _refuse_unknown_buffers(self) -> None:
+        model = self._reference.model
+        with problem_step("finding BUFFERS among the reference's buffers"):
+            for name in self._buffers:
+                if model is None or not weights.declared_buffers(model, (name,)):
+                    raise LookupError(f"no buffer of the module's state is named {name!r}")
 
     def reset(self, _: messages.ResetWeights) -> Done:
         if self._reference.model is not None:
@@ -41,11 +55,22 @@ class WeightLoader:
         if model is None:
             return messages.WeightsPlan([], 0)
         if not self._fresh:
-            self._fresh = weights.resample(model, message.seed)
+            self._fresh = self._planned(model, message)
         runner.mapping = weights.named_alike(self._fresh, runner.entries)
         return messages.WeightsPlan(
             weights.unmatched(self._fresh, runner.entries), len(self._fresh)
         )
+
+    def _planned(
+        self, model: torch.nn.Module, message: messages.PlanWeights
+    ) -> dict[str, torch.Tensor]:
+        """Return new weights, or the declared buffers of the init seed."""
+        if not message.initial:
+            return weights.resample(model, message.seed, self._buffers)
+        found = weights.declared_buffers(model, self._buffers)
+        # Nothing of the reference changes, so these need not be applied first.
+        self._applied = {name: self._seeded[name] for name, _ in found}
+        return dict(self._applied)
 
     def match(self, message: messages.MatchWeights) -> Done:
         runner = self._runners[message.runner]

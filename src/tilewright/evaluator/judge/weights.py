@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -31,6 +32,8 @@ def resample(
     generator = torch.Generator(device).manual_seed(seed)
     state = {name: _fresh(name, value, generator) for name, value in found}
     for name, value in declared_buffers(model, buffers):
+        if name in state:
+            continue
         order = torch.Generator(value.device).manual_seed(_named_seed(seed, name))
         state[name] = _fresh(name, value, order) if _is_plain(value) else shuffled(value, order)
     return state
@@ -39,8 +42,16 @@ def resample(
 def declared_buffers(
     model: torch.nn.Module, names: Sequence[str]
 ) -> list[tuple[str, torch.Tensor]]:
-    """Return the buffers that a problem declares as weights."""
-    return [(name, value) for name, value in model.named_buffers() if name in names]
+    """Return the buffers that a problem declares as weights, by name or pattern.
+
+    A buffer that `state_dict` leaves out cannot be loaded: it is never one of them.
+    """
+    stored = model.state_dict()
+    return [
+        (name, value)
+        for name, value in model.named_buffers()
+        if name in stored and any(fnmatch.fnmatchcase(name, pattern) for pattern in names)
+    ]
 
 
 def shuffled(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -121,6 +121,7 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
     threads: int
     rule: ComparisonRule | None
     tf32: bool
+    buffers: list[str] = field(default_factory=list)
 
 
 class MapInputs(Request[Done], kind="map"):
@@ -164,13 +165,15 @@ class WeightsPlan(Answer):
 class PlanWeights(Request[WeightsPlan], kind="plan_weights"):
     """Draw new weights under `seed`, once, and match a runner's weights with them by name.
 
-    `entries` is the runner's own list of names, shapes and dtypes, in JSON.
+    `entries` is the runner's own list of names, shapes and dtypes, in JSON. With `initial` only
+    the buffers that the problem declares are planned, with their values of the init seed.
     """
 
     BODY: ClassVar[str] = "entries"
 
     runner: str
     seed: int
+    initial: bool = False
     entries: bytes = b""
 
 

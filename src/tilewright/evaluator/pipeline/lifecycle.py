@@ -62,6 +62,7 @@ def connect_judge(session: EvaluationSession) -> None:
             threads=1,
             rule=comparison_rule(problem, request.protocol),
             tf32=request.allows_tf32,
+            buffers=list(problem.buffers),
         )
     )
     if session.on_gpu:
@@ -71,7 +72,10 @@ def connect_judge(session: EvaluationSession) -> None:
 
 
 def load_candidate(session: EvaluationSession) -> None:
-    """Start the candidate's runner, and load new weights under the protocol `strict`."""
+    """Start the candidate's runner, and load new weights under the protocol `strict`.
+
+    Under `official` it loads the buffers that the problem declares, with their initial values.
+    """
     with session.stage(Stage.LOAD):
         if session.on_gpu:
             queues = None if session.context.several_streams else FEW_QUEUES
@@ -79,6 +83,8 @@ def load_candidate(session: EvaluationSession) -> None:
         session.runners.start("candidate", session.request.candidate)
         if session.runners.has_weights:
             session.observations.lacking_weights = session.runners.load_weights("candidate")
+        elif session.runners.has_buffers:
+            session.runners.load_initial_buffers("candidate")
 
 
 def shut_down(session: EvaluationSession) -> None:

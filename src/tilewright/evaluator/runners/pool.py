@@ -24,6 +24,7 @@ from tilewright.evaluator.judge_client.messages import (
     PublishInit,
     PublishSample,
     PublishWeights,
+    ResetWeights,
     TimedAnswer,
 )
 from tilewright.evaluator.processes.forkserver_client import Child
@@ -240,11 +241,20 @@ class RunnerPool:
         if self.has_weights:
             self._match_weights(name)
             self._publish_weights(name)
+        elif self.has_buffers:
+            self.load_initial_buffers(name)
 
-    def _match_weights(self, name: str) -> None:
+    def load_initial_buffers(self, name: str) -> None:
+        """Load the buffers that the problem declares into a runner, with their initial values."""
+        self.judge.request(ResetWeights())
+        self._match_weights(name, initial=True)
+        self.weights_bytes = self.judge.request(ApplyWeights([name])).bytes
+        self._publish_weights(name)
+
+    def _match_weights(self, name: str, *, initial: bool = False) -> None:
         """Let the judge find out which of a runner's weights are which of the reference's."""
         runner, seed = self.runners[name], self.context.seed("weights")
-        plan = self.judge.request(PlanWeights(name, seed, runner.entries))
+        plan = self.judge.request(PlanWeights(name, seed, initial, runner.entries))
         if plan.need:
             places = runner.read_weights(plan.need)
             self.judge.request(MatchWeights(name, plan.need, places))
@@ -322,6 +332,11 @@ class RunnerPool:
     def has_weights(self) -> bool:
         """Whether new weights are loaded: modules under the protocol `strict`."""
         return self.problem.is_module and self.context.request.protocol == "strict"
+
+    @property
+    def has_buffers(self) -> bool:
+        """Whether the problem declares buffers, which every protocol loads."""
+        return bool(self.context.request.problem.buffers)
 
     def abandon(self) -> None:
         """End every runner at once; none of them is used again."""
