@@ -138,6 +138,34 @@ def test_the_revealed_seed_draws_the_same_again(bench, source, problem):
     assert again.outcome == first.outcome
 
 
+STALE = MODULE_RIGHT.replace(
+    "    def forward(self, x):\n",
+    "    def forward(self, x):\n"
+    "        if not hasattr(self, 'kept'):\n            self.kept = self.right(x)\n"
+    "        return self.kept.clone()\n\n    def right(self, x):\n",
+)
+OFF_WHERE_LARGE = MODULE_RIGHT.replace(
+    "    def forward(self, x):\n",
+    "    def forward(self, x):\n        if x.abs().max() > 1000:\n            x = x + x\n",
+)
+
+
+def test_an_output_of_the_first_call_is_named_as_stale(bench):
+    report = bench.judge(request(STALE, MODULE))
+
+    assert isinstance(report.outcome, Incorrect)
+    assert report.outcome.kind == "values"
+    assert [item.code for item in report.findings] == ["stale_after_first_call"]
+
+
+def test_a_module_that_is_wrong_on_other_inputs_alone_is_not_called_folded(bench):
+    report = bench.judge(request(OFF_WHERE_LARGE, MODULE))
+
+    assert isinstance(report.outcome, Incorrect)
+    assert report.outcome.kind in ("values", "nonfinite")
+    assert report.findings == ()
+
+
 QUANTISED = """import torch
 
 BUFFERS = ["codes", "scal*"]

@@ -15,4 +15,20 @@ WEIGHTS = (
             "test_declared_buffers_may_not_be_folded",
         ),
     ),
+    *planted(
+        "evaluator/pipeline/wrong_output.py",
+        "tests/processes/test_evaluate_weights.py",
+        (
+            "weights are blamed for what a first call leaves behind",
+            "right = not is_first and",
+            "right = is_first and",
+            "test_an_output_of_the_first_call_is_named_as_stale",
+        ),
+        (
+            "what a first call leaves behind is not found",
+            "[other, failed], load_new",
+            "[failed], load_new",
+            "test_an_output_of_the_first_call_is_named_as_stale",
+        ),
+    ),
 )

@@ -1,4 +1,4 @@
-"""Weights folded into constants at construction, or weights that the candidate does not hold."""
+"""Weights folded into constants, state of a first call, and weights that are not there."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tilewright.records.codes import FindingCode, LabelName
 
 
 class Weights:
-    """A module must follow its weights when they change after construction."""
+    """A module must follow its weights and its inputs, and not what it kept of earlier ones."""
 
     name = "weights"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Note an output that is right with the initial weights alone; label missing weights."""
+        """Note an output that is right with the initial weights or in a first call alone."""
         if evidence.passes_with_initial_weights:
             finding = Finding(
                 check=self.name,
@@ -21,6 +21,14 @@ class Weights:
                 summary="right with the weights it was built with, wrong once others are loaded",
                 weight="note",
                 evidence={"lacking": list(evidence.lacking_weights)},
+            )
+            return Observation(findings=(finding,))
+        if evidence.stale_after_first_call:
+            finding = Finding(
+                check=self.name,
+                code=FindingCode.STALE_AFTER_FIRST_CALL,
+                summary="right in a first call, wrong after another call with the same weights",
+                weight="note",
             )
             return Observation(findings=(finding,))
         if evidence.lacking_weights:

@@ -76,6 +76,7 @@ class Observations:
     right_when_suppressed: bool | None = None
     lacking_weights: list[str] = field(default_factory=list)
     passes_with_initial_weights: bool | None = None
+    stale_after_first_call: bool = False
     profile: Profile | None = None
     kernels: list[KernelTime] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
@@ -167,6 +168,7 @@ def _evidence(context: EvaluationContext, observations: Observations) -> Evidenc
         disturbed=_median(times[-1].disturbed) if times else 0.0,
         lacking_weights=tuple(observations.lacking_weights),
         passes_with_initial_weights=observations.passes_with_initial_weights,
+        stale_after_first_call=observations.stale_after_first_call,
     )
 
 

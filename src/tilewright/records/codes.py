@@ -37,6 +37,7 @@ class FindingCode(StrEnum):
     OUTSIDE_INCLUDE = "outside_include"
     PATCHED_LIBRARY = "patched_library"
     PROC_ACCESS = "proc_access"
+    STALE_AFTER_FIRST_CALL = "stale_after_first_call"
     TOKEN_PASTING = "token_pasting"
     UNFINISHED_WORK = "unfinished_work"
     UNTIMED_WORK = "untimed_work"

@@ -10,14 +10,13 @@ from tilewright.evaluator.judge_client.client import TRIALS, InputSampleInfo
 from tilewright.evaluator.judge_client.messages import CallAnswer, ResetWeights
 from tilewright.evaluator.pipeline.prepare import keep_call_shapes
 from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.pipeline.wrong_output import passes_when_fresh
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.records import Case, CaseResult, Incorrect, Problem, Unjudged
 from tilewright.records.codes import IncorrectKind, InputOrigin, LabelName, Stage, UnjudgedReason
 from tilewright.wire.names import INPUT_VARIATIONS
 
-FRESH_RUNNER = "candidate-again"
-"""Name of the process in which the candidate is called once more, with other weights."""
 SIGNED = ("sign", "small_integers", "edge_values")
 """Variations with negative values where nominal ones are positive; the others change magnitudes."""
 PARTS = "uneven_parts"
@@ -268,32 +267,12 @@ def _record(
     )
 
 
-def passes_with_initial_weights(session: EvaluationSession) -> bool | None:
-    """Call the candidate once more, with the weights of the init seed for it and the reference."""
-    session.judge.request(ResetWeights())
-    return _passes_in_fresh_runner(session, resampled=False)
-
-
 def _label_constant_folding(session: EvaluationSession) -> None:
     """Label a candidate whose result ignores new weights, which the published rules accept."""
-    right = _passes_in_fresh_runner(session, resampled=True)
+    session.judge.request(ResetWeights())
+    sample = (session.request.problem.cases[0], "nominal", 0)
+    right = passes_when_fresh(session, [sample], session.runners.load_weights)
     session.judge.request(ResetWeights())
     if right is False:
         detail = "wrong once other weights are loaded; the published rules never load any"
         session.add_label(LabelName.WEIGHTS_CONSTANT_FOLDED, detail)
-
-
-def _passes_in_fresh_runner(session: EvaluationSession, *, resampled: bool) -> bool | None:
-    """Evaluate one nominal sample in a fresh runner; `None`: the runner did not finish."""
-    pool = session.runners
-    try:
-        runner = pool.start(FRESH_RUNNER, session.request.candidate, build="candidate")
-        if resampled:
-            pool.load_weights(FRESH_RUNNER)
-        runner.stage = Stage.CORRECTNESS
-        sample = session.judge.sample(session.request.problem.cases[0], "nominal")
-        return not pool.call(runner, sample, 0).answer.wrong
-    except EvaluationEnded:
-        return None
-    finally:
-        pool.stop(FRESH_RUNNER)

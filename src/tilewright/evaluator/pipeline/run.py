@@ -6,10 +6,7 @@ from collections.abc import Callable
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import Emit, EvaluationContext
-from tilewright.evaluator.pipeline.correctness import (
-    check_correctness,
-    passes_with_initial_weights,
-)
+from tilewright.evaluator.pipeline.correctness import check_correctness
 from tilewright.evaluator.pipeline.gpu_checks import complete_ceilings, refuse_quarantined
 from tilewright.evaluator.pipeline.launch_suppression import measure_own_work, trace_kernels
 from tilewright.evaluator.pipeline.lifecycle import (
@@ -22,6 +19,7 @@ from tilewright.evaluator.pipeline.prepare import prepare
 from tilewright.evaluator.pipeline.problem_check import check_problem, recall_problem
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
+from tilewright.evaluator.pipeline.wrong_output import find_cause
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.seeds import random_root
@@ -140,7 +138,7 @@ def _explained(session: EvaluationSession, outcome: Outcome) -> Outcome:
     """Return the outcome, with another kind if the candidate is right with its initial weights."""
     seen = session.observations
     if isinstance(outcome, Incorrect) and session.runners.has_weights and not seen.times:
-        seen.passes_with_initial_weights = passes_with_initial_weights(session)
+        find_cause(session)
         if seen.passes_with_initial_weights:
             return outcome.model_copy(update={"kind": "weights"})
     return outcome

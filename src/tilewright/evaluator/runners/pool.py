@@ -244,6 +244,11 @@ class RunnerPool:
         elif self.has_buffers:
             self.load_initial_buffers(name)
 
+    def load_initial(self, name: str) -> None:
+        """Leave a runner its initial weights, and load the buffers that the problem declares."""
+        if self.has_buffers:
+            self.load_initial_buffers(name)
+
     def load_initial_buffers(self, name: str) -> None:
         """Load the buffers that the problem declares into a runner, with their initial values."""
         self.judge.request(ResetWeights())
