@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.processes.evaluations import TIMED, bench, request
-from tilewright.problems.candidates import make_candidate, read_files
 from tilewright.records import EvalReport, Incorrect
 
 __all__ = ["bench"]
@@ -217,21 +216,5 @@ extern "C" int work(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {
 }
 """
     report = bench.judge(request(source, problem, path="candidate.cpp"))
-
-    assert report.verdict == "correct", report.outcome
-
-
-def test_a_candidate_reads_its_own_data_file(bench, tmp_path):
-    problem, _, _ = CASES["bool"]
-    (tmp_path / "settings.json").write_text('{"bits": 4}', encoding="utf-8")
-    text = (
-        "import json, pathlib, torch\n"
-        "SETTINGS = json.loads(pathlib.Path(__file__).with_name('settings.json').read_text())\n"
-        "def work(a, b):\n    assert SETTINGS['bits'] == 4\n    return a & ~b\n"
-    )
-    (tmp_path / "work.py").write_text(text, encoding="utf-8")
-    asked = request(text, problem)
-    made = make_candidate(read_files(str(tmp_path)), asked.problem)
-    report = bench.judge(asked.model_copy(update={"candidate": made}))
 
     assert report.verdict == "correct", report.outcome

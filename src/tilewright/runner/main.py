@@ -255,7 +255,11 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         ]
     except BaseException:  # noqa: BLE001 - so may anything that it patched
         lines = []
-    return {"type": type(error).__name__[:200], "message": message, "traceback": lines}
+    report = {"type": type(error).__name__[:200], "message": message, "traceback": lines}
+    # By its exact type: a subclass of the candidate could raise anything here.
+    if type(error) is ModuleNotFoundError and isinstance(error.name, str):
+        report["missing"] = error.name[:200]
+    return report
 
 
 def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - sys.modules may hold any object

@@ -44,6 +44,12 @@ def test_any_exception_while_loading_is_an_error_report(runner, statement, kind)
     assert runner.load({"candidate.py": DOUBLE}).kind == "loaded"
 
 
+def test_a_missing_module_is_named(runner):
+    assert said(runner.load({"candidate.py": "import one.two"})).missing == "one"
+    own = "class Mine(ModuleNotFoundError): pass\nraise Mine('x', name='one')"
+    assert said(runner.load({"candidate.py": own})).missing == ""
+
+
 def test_an_error_without_a_printable_message_is_an_error_report(runner):
     source = (
         "class Rude(Exception):\n    def __str__(self):\n        raise SystemExit\n"

@@ -55,8 +55,7 @@ def exchange(
 def libraries_of(frame: Frame) -> dict[str, bytes]:
     """Return the libraries in a builder's answer, by name."""
     if frame.kind == "error":
-        report = read(frame, ErrorReport)
-        message = "\n".join([f"{report.type}: {report.message}", *report.traceback]).strip()
+        message = read(frame, ErrorReport).described().strip()
         raise EvaluationEnded.failed(Stage.BUILD, FailureReason.BUILD, message)
     if frame.kind != "built":
         raise FrameError(f"a build answered {frame.kind[:40]!r}")

@@ -63,6 +63,20 @@ def python_paths() -> tuple[str, ...]:
     return tuple(sorted(str(path) for path in existing if existing.isdisjoint(path.parents)))
 
 
+def is_hidden_module(name: str) -> bool:
+    """Tell whether this process imports a module from a folder that the sandbox does not show."""
+    first = name.partition(".")[0]
+    if not first.isidentifier():
+        return False
+    shown = {Path(path) for path in python_paths()}
+    folders = [Path(os.path.abspath(path)) for path in sys.path if path]
+    return any(
+        (folder / first).is_dir() or (folder / f"{first}.py").is_file()
+        for folder in folders
+        if shown.isdisjoint((folder, *folder.parents))
+    )
+
+
 def forkserver_environment(extra: dict[str, str]) -> dict[str, str]:
     """Return the whole environment of the forkserver, built from an allow-list."""
     return {

@@ -10,11 +10,16 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from tilewright.evaluator.processes.sandbox_policy import is_hidden_module
 from tilewright.records import Failed, Outcome, Unjudged
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 from tilewright.wire.frames import Fields, Frame, FrameError
 
 NAMES_BYTES = 512 << 10
+HIDDEN_MODULE = (
+    " (a folder of PYTHONPATH that the sandbox hides has it: `--python-path DIR` shows it)"
+)
+"""What a failure adds where the module is in a folder that the sandbox does not show."""
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
 MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 WEIGHT_DTYPES = (
@@ -125,6 +130,13 @@ class ErrorReport(SelfReported):
     type: Text
     message: Text
     traceback: list[Text] = Field(max_length=64)
+    missing: Text = ""
+    """Name of the module that an import did not find, by the exception's attribute `name`."""
+
+    def described(self) -> str:
+        """Return type, message and traceback, and which option shows a missing module."""
+        hint = HIDDEN_MODULE if is_hidden_module(self.missing) else ""
+        return "\n".join([f"{self.type}: {self.message}{hint}", *self.traceback])
 
 
 class Built(SelfReported):
@@ -169,11 +181,9 @@ def read_weights(body: bytes) -> bytes:
 
 def failure_of(report: ErrorReport, stage: Stage) -> Failed:
     """Return the failure of a candidate whose runner reported an exception."""
-    lines = "\n".join(report.traceback)
-    message = f"{report.type}: {report.message}" + (f"\n{lines}" if lines else "")
     reason = FailureReason.EXCEPTION
     if report.type in MEMORY_TYPES or any(text in report.message for text in MEMORY_TEXTS):
         reason = FailureReason.OUT_OF_MEMORY
     elif report.type in ("SystemExit", "KeyboardInterrupt"):
         reason = FailureReason.UNEXPECTED_EXIT
-    return Failed(stage=stage, reason=reason, message=message)
+    return Failed(stage=stage, reason=reason, message=report.described())

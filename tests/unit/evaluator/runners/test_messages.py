@@ -269,3 +269,19 @@ def test_a_valid_weight_list_survives_without_other_dtypes(entries):
 def test_a_failure_reason_follows_the_exception_type(type_, message, reason):
     said = ErrorReport(during="call", type=type_, message=message, traceback=[])
     assert failure_of(said, "correctness").reason == reason
+
+
+def test_a_module_in_a_hidden_folder_names_the_option(tmp_path, monkeypatch):
+    (tmp_path / "own_steps.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fields = {"during": "load", "type": "ModuleNotFoundError", "message": "x", "traceback": []}
+
+    def told(missing: str) -> bool:
+        said = ErrorReport(**fields, missing=missing)
+        return "--python-path" in failure_of(said, "load").message
+
+    assert told("own_steps.inner")
+    assert not told("")
+    assert not told("../own_steps")
+    assert not told("own_stairs")
+    assert not told("torch")
