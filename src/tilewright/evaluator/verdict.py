@@ -159,8 +159,10 @@ def _evidence(context: EvaluationContext, observations: Observations) -> Evidenc
         launches=tuple(seen.launches),
         timed_launches=tuple(count for case in times for count in case.launches),
         right_when_suppressed=observations.right_when_suppressed,
-        mutated=tuple(dict.fromkeys(seen.mutated + [m for case in times for m in case.mutated])),
-        misplaced=tuple(dict.fromkeys(seen.misplaced + [p for t in times for p in t.misplaced])),
+        mutated=tuple(dict.fromkeys(seen.mutated + [m for t in times for m in t.memory.mutated])),
+        misplaced=tuple(
+            dict.fromkeys(seen.misplaced + [place for t in times for place in t.memory.misplaced])
+        ),
         timed_wrong=tuple(message for case in times for message in case.wrong),
         call_s=max(calls, default=0.0),
         untimed_cpu_s=max((untimed_cpu_excess_s(case) for case in times), default=0.0),

@@ -138,7 +138,7 @@ def test_checks_can_be_run_alone(judged):
 
 def test_observations_of_timed_calls_are_evidence(judged):
     mutated = timed(2e-3, 1e-3)
-    mutated.mutated = ["input 1"]
+    mutated.memory.mutated = ["input 1"]
     idle = timed(2e-3, 1e-3)
     idle.launches = [0, 0]
     rules = Rules(require_custom_kernel=True)

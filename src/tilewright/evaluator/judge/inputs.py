@@ -68,13 +68,16 @@ class InputSample:
     random: bool = False
     skipped: str = ""
     variation: str = "nominal"
-    """Its variation, with the divisor of a weaker one."""
+    """Its variation, with the divisor of a weaker one; for a timed call that of its values."""
     overwrites: set[int] = field(default_factory=set)
     """Arguments that the reference itself overwrites on these inputs."""
     structured: list[bool] = field(default_factory=list)
     """For each argument, whether its values mean more than a sample, so that none is varied."""
-    varied: bool = False
-    """Whether its values are a variation, on which the reference's error is another one."""
+
+    @property
+    def varied(self) -> bool:
+        """Whether its values are a variation, on which the reference's error is another one."""
+        return self.variation != "nominal"
 
     def arguments(self) -> list[Any]:
         """Return the inputs as views of the private master."""

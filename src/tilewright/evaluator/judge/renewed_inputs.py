@@ -38,7 +38,7 @@ def renew(
     if not same_layout(tree, sample.tree):
         return False
     generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
-    sample.tree, sample.varied = tree, varied
+    sample.tree, sample.variation = tree, variation if varied else "nominal"
     if varied or sample.size <= EQUAL_WORK_BYTES:
         made = inputs.varied_arguments(args, sample.structured, variation, generator)
         changed, _ = _laid_out(made)

@@ -52,6 +52,21 @@ class GpuReadings:
 
 
 @dataclass
+class MemoryFaults:
+    """Memory of timed calls that the candidate may not use the way it did."""
+
+    mutated: list[str] = field(default_factory=list)
+    """Inputs that it overwrote."""
+    misplaced: list[OutputMemory] = field(default_factory=list)
+    """Memory in which its outputs lay."""
+
+    def record(self, answer: CallAnswer) -> None:
+        """Add what the judge saw after a call."""
+        self.mutated += [item for item in answer.mutated if item not in self.mutated]
+        self.misplaced += [item for item in answer.misplaced if item not in self.misplaced]
+
+
+@dataclass
 class CaseTimes:
     """Everything that timing one case showed. Times in seconds, by implementation."""
 
@@ -63,9 +78,7 @@ class CaseTimes:
     disturbed: list[float] = field(default_factory=list)
     """CPU seconds that the candidate used while a baseline was timed, over that call's time."""
     wrong: list[str] = field(default_factory=list)
-    mutated: list[str] = field(default_factory=list)
-    misplaced: list[OutputMemory] = field(default_factory=list)
-    """Memory in which outputs of timed calls lay, but may not lie."""
+    memory: MemoryFaults = field(default_factory=MemoryFaults)
     varied: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """Calls on input variations, which no ratio contains: variation and seconds."""
     launches: list[int] = field(default_factory=list)
@@ -84,8 +97,7 @@ class CaseTimes:
     def record_answer(self, answer: CallAnswer, *, own: bool, compared: bool) -> None:
         """Record what the judge saw after a call, `own`: of the candidate."""
         if own:
-            self.mutated += [item for item in answer.mutated if item not in self.mutated]
-            self.misplaced += [item for item in answer.misplaced if item not in self.misplaced]
+            self.memory.record(answer)
         if compared:
             self.checked += 1
             if answer.wrong:

@@ -232,8 +232,8 @@ def test_the_result_of_a_comparison_is_kept():
     times = session.time()
 
     assert times.wrong[0] == "at [0]"
-    assert times.mutated == ["input 0"]
-    assert times.misplaced == ["shared memory"]
+    assert times.memory.mutated == ["input 0"]
+    assert times.memory.misplaced == ["shared memory"]
 
 
 def test_reported_outputs_of_a_timed_call_must_have_the_expected_type():
