@@ -31,7 +31,7 @@ def test_renewed_inputs_are_written_and_outputs_expected_of_them(judge):
     judge.load(FUNCTION)
     judge.map()
     sample = judge.sample(timed=True)
-    seen = [value.clone() for value in judge.inputs(sample)]
+    seen = [judge.inputs(sample)[0].clone()]
     for seed in (7, 8):
         renewed = judge.renew(seed)
         assert renewed == {"fresh": True, "tree": sample["tree"]}
