@@ -45,8 +45,8 @@ class Evidence:
     passes_with_initial_weights: bool | None = None
     """Whether a wrong output was right with the weights of construction; `None`: not tried."""
     stale_after_first_call: bool = False
-    """Whether a wrong output was right in the first call of a new process, with the same weights,
-    and wrong there after another call; the judge compared all of them."""
+    """Whether a wrong output was right in the first call of a new process with the same weights.
+    There it was wrong after another call; the judge compared all of them."""
 
 
 @dataclass(frozen=True)

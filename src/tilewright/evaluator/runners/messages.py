@@ -19,7 +19,7 @@ NAMES_BYTES = 512 << 10
 HIDDEN_MODULE = (
     " (a folder of PYTHONPATH that the sandbox hides has it: `--python-path DIR` shows it)"
 )
-"""What a failure adds where the module is in a folder that the sandbox does not show."""
+"""Text that a failure adds if a folder that the sandbox does not show has the module."""
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
 MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 WEIGHT_DTYPES = (
