@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.processes.evaluations import RIGHT, bench, request
 from tilewright.problems.candidates import make_candidate, read_files
-from tilewright.records import EvalRequest
+from tilewright.records import EvalRequest, SourceFile
 
 __all__ = ["bench"]
 
@@ -46,3 +46,27 @@ def test_a_module_in_a_folder_of_the_users_is_found_where_it_is_declared(
     assert "--python-path DIR" in report.outcome.message.partition("\n")[0]
     declared = folder_request(own, allow_imports=(str(packages),))
     assert bench.judge(declared).verdict == "correct"
+
+
+def test_a_candidate_reads_its_own_table_of_bytes(bench, tmp_path):
+    (tmp_path / "the table.bin").write_bytes(bytes(range(256)))
+    text = (
+        "import pathlib\n"
+        "TABLE = pathlib.Path(__file__).with_name('the table.bin').read_bytes()\n"
+        "assert TABLE == bytes(range(256))\n"
+    )
+    (tmp_path / "work.py").write_text(text + RIGHT, encoding="utf-8")
+    asked = folder_request(tmp_path)
+    report = bench.judge(EvalRequest.from_json(asked.to_json()))
+
+    assert report.verdict == "correct", report.outcome
+
+
+def test_source_does_not_hide_in_base64(bench):
+    asked = request(RIGHT)
+    hidden = SourceFile.of_bytes("more.h", b"// \xff\n")
+    files = (*asked.candidate.files, hidden)
+    made = asked.candidate.model_copy(update={"files": files})
+    report = bench.judge(asked.model_copy(update={"candidate": made}))
+
+    assert (report.verdict, report.outcome.reason) == ("failed", "syntax_error")

@@ -94,7 +94,8 @@ def reproducer(report: EvalReport) -> tuple[str, str]:
         # Only timed calls share a sample, whose values are new for each half of a block.
         calls=[{**vars(call), "computed": call.variation, "sample": None} for call in plan.calls],
         problem=report.request.problem.source.text,
-        files={file.path: file.text for file in candidate.files},
+        files={file.path: file.text for file in candidate.files if file.encoding == "utf-8"},
+        data_files={file.path: file.text for file in candidate.files if file.encoding != "utf-8"},
         judge_files={path: inlined(path) for path in judge_files},
     )
     return script, ""

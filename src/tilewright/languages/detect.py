@@ -77,7 +77,7 @@ def find_entry(
             found = forced or problem_entry
         seen = sorted(name for name in bound if not name.startswith("_"))
     else:
-        sources = [file.text for file in files]
+        sources = [file.text for file in files if file.encoding == "utf-8"]
         found = next((n for n in names if any(defines(text, n) for text in sources)), None)
         seen = list(exported_names("\n".join(sources)))
     if found is None:
@@ -93,7 +93,7 @@ def find_entry(
 def exports(file: SourceFile, name: str) -> bool:
     """Tell whether one file alone defines `name`; `False` for Python that does not parse."""
     if not is_python(file):
-        return defines(file.text, name)
+        return file.encoding == "utf-8" and defines(file.text, name)
     return any(name in names_bound(module.tree) for module in parse_modules([file]))
 
 

@@ -139,7 +139,7 @@ def _block(lines: list[str], info: str, *, complete: bool) -> _Block:
 
 def _usable_path(name: str) -> bool:
     path = name.removeprefix("./")
-    if not path.endswith(SOURCE_SUFFIXES) or path in SOURCE_SUFFIXES:
+    if not path.endswith(SOURCE_SUFFIXES) or path in SOURCE_SUFFIXES or " " in path:
         return False
     with suppress(ValidationError):
         return bool(SourceFile(path=path, text=""))

@@ -99,6 +99,8 @@ def static_features(files: Sequence[SourceFile]) -> StaticFeatures:
     found: dict[str, set[tuple[int, int, str]]] = {}
     for number, file in enumerate(files):
         facts: Iterable[Fact] = ()
+        if file.encoding != "utf-8":
+            continue
         if not is_python(file):
             facts = native_facts(file.text)
         elif isinstance(parsed := parse_module(file.path, file.text), Unparseable):

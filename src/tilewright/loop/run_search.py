@@ -111,7 +111,7 @@ def remeasure_best(
         for file in candidate.files:
             path = target / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text, encoding="utf-8")
+            path.write_bytes(file.data)
         main = target / candidate.files[0].path
         main.write_text(standalone(problem, candidate), encoding="utf-8")
         (target / "report.json").write_text(report.to_json(indent=1), encoding="utf-8")

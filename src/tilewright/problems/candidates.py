@@ -37,14 +37,13 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
 
 
 def _read_folder(folder: Path) -> tuple[SourceFile, ...]:
-    """Return the source files of a folder, and its data files of text."""
+    """Return the source files of a folder, and its data files."""
     found, size = [], 0
     for file in _listed(folder):
         name = file.relative_to(folder).as_posix()
         item = _read(file, name) if file.suffix in SOURCE_SUFFIXES else _read_data(file, name)
-        if item is not None:
-            size += len(item.text.encode())
-            found.append(item)
+        size += len(item.text.encode())
+        found.append(item)
         if size > MAX_FOLDER_BYTES:
             raise ConfigError(f"{folder}: its files have more than {MAX_FOLDER_BYTES >> 20} MiB")
     if not any(Path(item.path).suffix in SOURCE_SUFFIXES for item in found):
@@ -89,13 +88,10 @@ def _refuse_foreign(entry: os.DirEntry[str], path: Path, home: Path) -> None:
         raise ConfigError(f"{path}: neither a file nor a folder; remove it")
 
 
-def _read_data(path: Path, name: str) -> SourceFile | None:
-    """Return a data file of text, which a candidate may open; `None`: it is no text."""
-    data = _bytes_of(path)
+def _read_data(path: Path, name: str) -> SourceFile:
+    """Return a data file, which a candidate may open."""
     try:
-        return SourceFile(path=name, text=data.decode("utf-8"))
-    except UnicodeDecodeError:
-        return None
+        return SourceFile.of_bytes(name, _bytes_of(path))
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
 

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import base64
 import re
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from tilewright.records.base import Record
 
 MAX_NAME_CHARS, MAX_PATH_CHARS = 200, 400
 Scalar = bool | int | float | str
-_SAFE_PATH = re.compile(r"^[A-Za-z0-9_.\-]+(/[A-Za-z0-9_.\-]+)*$")
+_NAME = r"[A-Za-z0-9_.\-](?:[A-Za-z0-9_.\- ]*[A-Za-z0-9_.\-])?"
+_SAFE_PATH = re.compile(rf"^{_NAME}(/{_NAME})*$")
 
 
 class SourceFile(Record):
-    """One file of source text, by a relative path without `..`."""
+    """One file of source text or data, by a relative path without `..`."""
 
     path: str
     text: str
+    encoding: Literal["utf-8", "base64"] = "utf-8"
+    """How `text` holds the bytes of the file. Only a data file that is not UTF-8 is in base64."""
+
+    @classmethod
+    def of_bytes(cls, path: str, data: bytes) -> Self:
+        """Return a file with these bytes: as text if they are UTF-8, else in base64."""
+        try:
+            return cls(path=path, text=data.decode("utf-8"))
+        except UnicodeDecodeError:
+            return cls(path=path, text=base64.b64encode(data).decode("ascii"), encoding="base64")
+
+    @property
+    def data(self) -> bytes:
+        """Return the bytes of the file."""
+        return base64.b64decode(self.text) if self.encoding == "base64" else self.text.encode()
 
     @field_validator("text")
     @classmethod
@@ -34,6 +51,28 @@ class SourceFile(Record):
         if max(map(len, value.split("/"))) > MAX_NAME_CHARS or len(value) > MAX_PATH_CHARS:
             raise ValueError(f"{value[:60]!r}... is longer than a file name may be")
         return value
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> Self:
+        # One content has one form, hence one digest; and no source hides from those who read it.
+        if self.encoding == "base64":
+            try:
+                data = base64.b64decode(self.text, validate=True)
+            except ValueError as error:
+                raise ValueError(f"{self.path!r} is not base64: {error}") from error
+            if base64.b64encode(data).decode("ascii") != self.text:
+                raise ValueError(f"{self.path!r} is not in the usual form of base64")
+            if _is_utf8(data):
+                raise ValueError(f"{self.path!r} is text: its encoding is utf-8, not base64")
+        return self
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class Case(Record):

@@ -45,7 +45,7 @@ def write_report(folder: Path, report: EvalReport) -> Path:
         for file in report.request.candidate.files:
             target = folder / "candidate" / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(file.text, encoding="utf-8")
+            target.write_bytes(file.data)
     return path
 
 

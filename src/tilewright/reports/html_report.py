@@ -155,7 +155,10 @@ def _judgement(item: EvalSummary) -> dict[str, Any]:
 def shown_report(report: EvalReport) -> dict[str, Any]:
     """Return the part of a report that a page shows."""
     candidate = report.request.candidate
-    source = "\n\n".join(f"# {file.path}\n{file.text}" for file in candidate.files)
+    source = "\n\n".join(
+        f"# {file.path}\n{file.text if file.encoding == 'utf-8' else f'({len(file.data)} bytes)'}"
+        for file in candidate.files
+    )
     if len(candidate.files) == 1:
         source = candidate.files[0].text
     return {

@@ -27,17 +27,21 @@ def refused(folder) -> str:
     return str(raised.value)
 
 
-def test_data_files_of_text_belong_to_the_candidate(folder):
+def test_data_files_belong_to_the_candidate(folder):
     (folder / "data").mkdir()
     (folder / "data" / "settings.json").write_text('{"factor": 2}\r\n', newline="")
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "work.txt").write_text("x")
     (folder / ".hidden").write_text("x")
-    (folder / "table.bin").write_bytes(b"\xff\xfe\x00")
+    (folder / "a table.bin").write_bytes(b"\xff\xfe\x00")
 
-    found = {file.path: file.text for file in read_files(str(folder))}
+    found = {file.path: file.data for file in read_files(str(folder))}
 
-    assert found == {"work.py": SOURCE, "data/settings.json": '{"factor": 2}\r\n'}
+    assert found == {
+        "work.py": SOURCE.encode(),
+        "data/settings.json": b'{"factor": 2}\r\n',
+        "a table.bin": b"\xff\xfe\x00",
+    }
 
 
 def test_a_folder_of_many_files_is_refused_quickly(folder):

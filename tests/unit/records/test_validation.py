@@ -68,7 +68,9 @@ def report(outcome: Any = None, **changes: Any) -> EvalReport:
     return EvalReport(**{**fields, **changes})
 
 
-@pytest.mark.parametrize("name", ["", "/etc/passwd", "../up.py", "a/../b.py", "a//b.py", "a b.py"])
+@pytest.mark.parametrize(
+    "name", ["", "/etc/passwd", "../up.py", "a/../b.py", "a//b.py", " a.py", "a /b.py"]
+)
 def test_a_source_file_has_a_plain_relative_path(name):
     with pytest.raises(ValidationError, match="plain relative path"):
         SourceFile(path=name, text="")
@@ -247,3 +249,17 @@ def test_tf32_is_allowed_where_neither_the_run_nor_the_problem_forbids_it(rule, 
         }
     )
     assert request.allows_tf32 is allowed
+
+
+def test_bytes_that_are_not_utf8_travel_in_base64():
+    made = SourceFile.of_bytes("a table.bin", b"\xff\x00")
+
+    assert (made.encoding, made.data) == ("base64", b"\xff\x00")
+    assert SourceFile.from_json(made.to_json()) == made
+    assert SourceFile.of_bytes("a.txt", b"\r\n") == SourceFile(path="a.txt", text="\r\n")
+
+
+@pytest.mark.parametrize("text", ["/w=", "/wA", "/wB=", "/wA=\n", "eA=="])
+def test_a_content_has_one_form(text):
+    with pytest.raises(ValidationError):
+        SourceFile(path="a.bin", text=text, encoding="base64")

@@ -31,7 +31,7 @@ def exchange(
     try:
         child.wait_ready()
         session.runners.record_isolation(child)
-        parts = [(item.path, item.text.encode()) for item in candidate.files]
+        parts = [(item.path, item.data) for item in candidate.files]
         fields = {**fields, "files": [{"path": path, "size": len(data)} for path, data in parts]}
         child.channel.send("build", fields, b"".join(data for _, data in parts))
         deadline = time.monotonic() + limits.build_s

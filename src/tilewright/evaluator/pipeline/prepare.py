@@ -25,7 +25,7 @@ from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
-from tilewright.languages.base import BuildPlan, Language
+from tilewright.languages.base import SOURCE_SUFFIXES, BuildPlan, Language
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
@@ -67,6 +67,9 @@ def _for_each_candidate(
 def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildPlan:
     """Plan and build an implementation; `session.runners.builds[name]` has its libraries then."""
     for file in candidate.files:
+        if file.encoding != "utf-8" and file.path.endswith(SOURCE_SUFFIXES):
+            message = f"{file.path}: a source file must be UTF-8"
+            raise EvaluationEnded.failed(Stage.BUILD, FailureReason.SYNTAX_ERROR, message)
         parsed = parse_module(file.path, file.text) if is_python(file) else None
         if isinstance(parsed, Unparseable):
             message = f"{parsed.path}: {parsed.message}"

@@ -131,7 +131,7 @@ class RunnerPool:
 
     def _load_fields(self, build: str, candidate: Candidate) -> tuple[Fields, bytes]:
         context, built = self.context, self.builds.get(build, Build("python"))
-        parts = [(item.path, item.text.encode()) for item in candidate.files]
+        parts = [(item.path, item.data) for item in candidate.files]
         libraries = {key: f"lib_{index}.so" for index, key in enumerate(built.artifacts)}
         parts += [(libraries[key], data) for key, data in built.artifacts.items()]
         fields: Fields = {
