@@ -188,11 +188,12 @@ def test_a_judge_that_dies_is_replaced_and_the_evaluation_repeated(bench):
 
 
 def test_a_judge_that_dies_twice_is_an_infrastructure_error(bench):
-    # It is the problem's code that kills it, in a way that nothing can report.
+    # It is the problem's code that kills it, in a way that nothing can report. The check of a new
+    # problem is the first to run that code.
     deadly = TWICE.replace("def inputs", "import os\n\ndef inputs").replace(
         "torch.tanh(x) * 2", "os._exit(0) if x.numel() else x"
     )
-    with pytest.raises(InfrastructureError, match="the judge was lost at 'sample'"):
+    with pytest.raises(InfrastructureError, match="the judge was lost at 'check_health'"):
         bench.judge(request(RIGHT, deadly))
 
     assert len(bench.named("retry")) == 1
