@@ -1,8 +1,8 @@
-"""Bugs in the weights that the judge replaces, and in what a wrong output is blamed on."""
+"""Bugs in the weights and files of a candidate, and in what a failure is blamed on."""
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import planted
+from benchmarks.attacks.planted_bugs.bug import UNIT, planted
 
 WEIGHTS = (
     *planted(
@@ -13,6 +13,26 @@ WEIGHTS = (
             "weights.resample(model, message.seed, self._buffers)",
             "weights.resample(model, message.seed)",
             "test_declared_buffers_may_not_be_folded",
+        ),
+    ),
+    *planted(
+        "records/problem.py",
+        UNIT + "records/test_validation.py",
+        (
+            "text may hide in base64",
+            "if _is_utf8(data):",
+            "if not data:",
+            "test_a_content_has_one_form",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/messages.py",
+        UNIT + "evaluator/runners/test_messages.py",
+        (
+            "a hidden module names no option",
+            "HIDDEN_MODULE if is_hidden_module(self.missing) else",
+            "HIDDEN_MODULE if not self.type else",
+            "test_a_module_in_a_hidden_folder_names_the_option",
         ),
     ),
     *planted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import json
 import random
@@ -362,3 +363,19 @@ def test_without_jinja2_a_report_is_shown_and_the_script_is_refused(tmp_path, mo
     assert result.exit_code == 2
     assert result.stdout == ""
     assert "the file of the best candidate is written with jinja2" in result.stderr
+
+
+def test_the_script_writes_data_files_of_bytes(tmp_path, monkeypatch):
+    report = wrong("add_relu")
+    table = SourceFile.of_bytes("the table.bin", b"\xff\x00")
+    files = (*report.request.candidate.files, table)
+    made = report.request.candidate.model_copy(update={"files": files})
+    request = report.request.model_copy(update={"candidate": made})
+    space = globals_of(report.model_copy(update={"request": request}), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(space["main"].__globals__, "fresh_folder", lambda: str(tmp_path))
+    monkeypatch.setitem(space["main"].__globals__, "CALLS", [])
+    with contextlib.suppress(SystemExit, Exception):
+        space["main"]()
+
+    assert (tmp_path / "the table.bin").read_bytes() == b"\xff\x00"
