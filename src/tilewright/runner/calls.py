@@ -127,6 +127,11 @@ def deliver(output: Any, held: list[Span] | None = None) -> tuple[list[Any], str
     return delivered, structure
 
 
+def copy_of(leaf: torch.Tensor) -> torch.Tensor:
+    """Return a copy that the caller makes of an output."""
+    return _clone(leaf)
+
+
 def spans(leaves: list[Any]) -> list[Span]:
     """Return where plain tensors lie."""
     return [

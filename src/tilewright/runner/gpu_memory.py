@@ -37,9 +37,15 @@ _synchronize = torch.cuda.synchronize
 _allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
 _reset_peak = torch.cuda.reset_peak_memory_stats
 _binding: Any = torch._C
+_use_count = _binding._storage_Use_Count
 _begin_pool = _binding._cuda_beginAllocateToPool
 _end_pool = _binding._cuda_endAllocateToPool
 _release_pool = _binding._cuda_releasePool
+
+
+def _references(leaf: torch.Tensor) -> int:
+    """Return how many tensors refer to the memory of one."""
+    return int(_use_count(leaf.untyped_storage()._cdata))
 
 
 class GpuCallMemory(CallMemory[Block]):
@@ -63,6 +69,10 @@ class GpuCallMemory(CallMemory[Block]):
         """Create this process's CUDA context."""
         self.driver = Driver()
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        output = torch.zeros(1)
+        leaf, _ = calls.deliver(output)
+        self._plain_references = _references(leaf[0])
+        """References to the memory of an output that its call alone has made."""
 
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
         """Open a new input block and, the first time, the work block; return the answer."""
@@ -132,10 +142,17 @@ class GpuCallMemory(CallMemory[Block]):
             with watch:
                 output = calls.run(function, call)
             leaves, structure = calls.deliver(output)
+            leaves = [self._given_away(leaf) for leaf in leaves]
             return output, self._in_work_block(leaves), structure
         finally:
             if self.routes:
                 self.end_route()
+
+    def _given_away(self, leaf: Any) -> Any:  # noqa: ANN401
+        """Return a leaf, or a copy of it if the candidate keeps its memory for other calls."""
+        if not calls.is_plain(leaf) or _references(leaf) <= self._plain_references:
+            return leaf
+        return calls.copy_of(leaf)
 
     def _in_work_block(self, leaves: list[Any]) -> list[Any]:
         """Copy leaves outside the work block into its reserve, as far as it has capacity."""

@@ -24,11 +24,9 @@ from tilewright.wire.sync_page import DONE, GO, OUTPUTS, READY
 
 AnyArena = TypeVar("AnyArena", Any, Block)
 
-_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
-"""Parameters of mallopt(3)."""
-_HEAP_BLOCK_BYTES = 32 << 20
-"""Largest allocation that comes from the heap, glibc's own limit. It stays there when it is freed.
-Otherwise each call would fault its outputs in again, at a time that varies."""
+_MMAP_MAX, _TRIM_THRESHOLD = -4, -1
+"""Parameters of mallopt(3): memory comes from the heap, and stays there when it is freed. Otherwise
+each call would fault its outputs in again, at a time that varies."""
 _clock = time.monotonic
 _read = os.read
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -124,7 +122,7 @@ class HostCallMemory(CallMemory[Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        _libc.mallopt(_MMAP_THRESHOLD, _HEAP_BLOCK_BYTES)
+        _libc.mallopt(_MMAP_MAX, 0)
         _libc.mallopt(_TRIM_THRESHOLD, -1)
         self.input_memory = InputMemory()
         self.go_on = -1

@@ -12,5 +12,5 @@ def inputs(case, generator):
 
 
 def reference(labels, weights):
-    hot = torch.zeros(len(labels), 1024)
+    hot = torch.zeros(len(labels), 1024, device=labels.device)
     return hot.scatter_(1, labels[:, None], weights[:, None])

@@ -40,7 +40,11 @@ class Memory(ABC):
         """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
 
     def write(self, address: int, data: bytes) -> None:  # noqa: B027
-        """Write into an output, as far as it can be written; a device's outputs stay."""
+        """Write into an output, as far as it can be written."""
+
+    def fill(self, span: Span) -> bool:  # noqa: ARG002
+        """Overwrite a whole output if that takes no time; tell whether it was done."""
+        return False
 
     def overlaps_inputs(self, span: Span) -> bool:  # noqa: ARG002
         """Tell whether an output lies in the memory of the inputs."""
@@ -142,6 +146,12 @@ class DeviceMemory(Memory):
     def inputs(self, base: int, size: int, windows: list[list[int]]) -> tuple[Arena, int]:
         del size, windows
         return self.input_block, base
+
+    def fill(self, span: Span) -> bool:
+        offset, size = span[0] - self.base, span[1] - span[0]
+        if offset >= 0 and offset + size <= len(self.work):
+            self.work.elements(torch.uint8, size, offset).fill_(0xFF)
+        return True
 
     def is_callers_copy(self, span: Span) -> bool:
         return 0 <= span[0] - self.base - SEMAPHORES_BYTES < self.reserve

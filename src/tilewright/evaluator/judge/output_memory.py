@@ -50,6 +50,8 @@ def overwrite(memory: Memory, spans: list[Span]) -> None:
     """
     choices = random.SystemRandom()
     for start, stop in spans:
+        if memory.fill((start, stop)):
+            continue
         if stop - start <= OVERWRITTEN_BYTES:
             memory.write(start, choices.randbytes(stop - start))
             continue

@@ -29,14 +29,16 @@ def renew(
     """Give a sample of timed calls new values of its generator; tell whether it has them.
 
     `variation` is computed in any case and used only if `varied`: both take the same time.
-    A generator may give other shapes under another seed. Then the sample keeps its values.
+    A generator may give other shapes under another seed. Its values then fill the known shapes.
     """
     sample.forward_seed = forward_seed
     args = reference.arguments(sample.params, seed)
     with refs.problem_step("laying out the inputs"):
         plain, tree = _laid_out(args)
-    if not same_layout(tree, sample.tree):
-        return False
+    fresh = same_layout(tree, sample.tree)
+    if not fresh:
+        args = _refilled(args, sample)
+        plain, tree = _laid_out(args)
     generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
     sample.tree, sample.variation = tree, variation if varied else "nominal"
     if varied or sample.size <= EQUAL_WORK_BYTES:
@@ -47,7 +49,27 @@ def renew(
     for value in sample.grad_outputs():
         noise = torch.randn(value.shape, generator=generator, device=value.device)
         value.copy_(noise)
-    return True
+    return fresh
+
+
+def _refilled(args: list[Any], sample: inputs.InputSample) -> list[Any]:
+    """Return the sample's arguments with the new values, as often as they fit, in its own shapes.
+
+    A tensor with a structure keeps its values: an index may be valid for one length alone.
+    """
+    known = sample.arguments()
+    if len(args) != len(known):
+        return known
+    found = []
+    for old, new, keeps in zip(known, args, sample.structured, strict=True):
+        alike = isinstance(new, torch.Tensor) and not keeps and new.dtype == old.dtype
+        if not alike or not new.numel():
+            found.append(old.clone() if isinstance(old, torch.Tensor) else old)
+            continue
+        times = -(-old.numel() // new.numel())
+        flat = new.reshape(-1).repeat(times)[: old.numel()]
+        found.append(torch.empty_like(old).copy_(flat.view(old.shape)))
+    return found
 
 
 def _laid_out(args: list[Any]) -> tuple[Layout, Tree]:

@@ -177,7 +177,8 @@ def gated_call(
         if not early:
             collecting.get()
         # The outputs were copied when they were collected, so they are not kept again.
-        finish = replace(finish, addresses=places, call=sequence, held=runner.held, keep=False)
+        # A device has no memory for earlier outputs: the caller gives them back at once.
+        finish = replace(finish, addresses=places, call=sequence, dropped=[sequence], keep=False)
         answer = judge.request(replace(finish, wait_s=limit))
         if answer.seconds is None:
             raise runner.late()

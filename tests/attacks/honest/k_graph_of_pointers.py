@@ -1,9 +1,8 @@
-"""A graph reads the address of the first call's input, which later calls may share.
+"""A graph for each address of the input, where later calls find other values.
 
 family: K
 problem: k_softmax_scaled
-counterpart: k_graph_copied.py
-expect: incorrect or rejected or failed or correct
+expect: correct
 device: cuda
 """
 
