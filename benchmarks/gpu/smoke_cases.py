@@ -56,7 +56,7 @@ def inputs(case, generator):
 
 def reference(x, steps):
     for _ in range(steps):
-        x = 0.5 * x
+        x = 0.9999 * x
     return x
 """
 KERNEL = """import torch
@@ -82,7 +82,7 @@ def launch(x):
 TORCH = "import torch\n\n\ndef work(x):\n"
 HALVED = """def work(x, steps):
     for _ in range(steps):
-        x = x * 0.5
+        x = x * 0.9999
     return x
 """
 STALE = """import torch

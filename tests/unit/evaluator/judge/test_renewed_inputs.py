@@ -110,9 +110,7 @@ def test_values_of_another_shape_fill_the_known_one():
     assert sample.image[:] == before
 
 
-@pytest.mark.parametrize(
-    "other", ["x.double()", "(x, 1)", "[x]", "{'a': x}", "2.0"]
-)
+@pytest.mark.parametrize("other", ["x.double()", "(x, 1)", "[x]", "{'a': x}", "2.0"])
 def test_a_generator_of_another_form_keeps_the_values(other):
     reference = load("KINDS.pop() if KINDS else 0", "torch.ones(1)")
     x = torch.randn(4, 8)
