@@ -14,6 +14,7 @@ from benchmarks.bars import Bar, finish
 BARS = {
     "corpus": "attacks.corpus",
     "attacks": "attacks.red_team",
+    "telling_calls": "attacks.telling_calls",
     "planted_bugs": "attacks.planted_bugs.bar",
     "faults": "faults.evaluations",
     "aa": "accuracy.aa",

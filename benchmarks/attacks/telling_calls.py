@@ -1,0 +1,266 @@
+"""Bar: no candidate can tell which of its timed calls enter the ratio.
+
+A candidate notes what Python in the runner can read in each call (`telling_spy`). The supervisor's
+own record says which calls entered the ratio; the others were on input variations. Classifiers
+learn from one half of the calls and guess the other. They also know which earlier calls were on
+variations, because a candidate can read the values of these.
+
+Calls of the stage correctness and of the warm-up are not among them: their number tells them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bars import Bar, finish
+from tilewright.errors import TilewrightError
+from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.pipeline.run import evaluate
+from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
+from tilewright.evaluator.runners.pool import RunnerPool
+from tilewright.evaluator.timing.blocks import CaseTimer
+from tilewright.evaluator.timing.case_timings import TimedCall
+from tilewright.problems.candidates import make_candidate
+from tilewright.problems.loader import parse_problem
+from tilewright.records import Baseline, EvalRequest, Limits, SourceFile, TimingPlan
+
+SPY = Path(__file__).with_name("telling_spy.py")
+MARK = "seen:"
+"""Start of each line that the spy prints."""
+MAX_BALANCED_ACCURACY = 0.55
+"""A guess is 0.5. Over 2,000 calls, of which a fifth are on variations, it varies by 0.015."""
+MIN_FEATURES, MIN_CALLS = 30, 2000
+BLOCKS = 210
+"""Blocks of each problem: 420 calls that enter the ratio, and some 105 on variations."""
+STDOUT_BYTES = 16 << 20
+RECENT = 4
+"""Earlier calls of which a classifier knows the kind and the gap before them."""
+
+PROBLEM = """
+import torch
+
+ENTRY = "work"
+CASES = [{{"name": "one", "n": 64}}]
+
+
+def inputs(case, generator):
+    return {inputs}
+
+
+def reference(x, y):
+    return {expression}
+"""
+PAIR = "tuple(torch.randn(case['n'], {cols}, generator=generator) for _ in range(2))"
+PROBLEMS = {
+    "elements": ("torch.tanh(x) * 2 + y", PAIR.format(cols=64)),
+    "product": ("x @ y", PAIR.format(cols=64)),
+    "rows": ("(x * y).sum(1)", PAIR.format(cols=2048)),
+    "sorted": ("torch.sort(x, dim=1).values + y", PAIR.format(cols=128)),
+}
+"""Expression and inputs of each problem."""
+
+
+@dataclass(frozen=True)
+class SeenCall:
+    """What a candidate read in one timed call, and whether the call was on an input variation."""
+
+    problem: str
+    process: int
+    varied: bool
+    readings: dict[str, float]
+
+
+@dataclass
+class Record:
+    """The supervisor's record of an evaluation. Lifetime: the evaluation."""
+
+    kinds: dict[tuple[int, int], bool] = field(default_factory=dict)
+    """Whether a call was on a variation, by the process of the candidate and the call's number."""
+    printed: dict[int, str] = field(default_factory=dict)
+    """What each process of the candidate printed."""
+
+
+@contextmanager
+def observed() -> Iterator[Record]:
+    """Record the timed calls of evaluations in this process."""
+    seen = Record()
+    record, keep = CaseTimer._record, RunnerPool.record_output
+
+    def note_call(timer: CaseTimer, call: TimedCall, timed: CallTiming) -> None:
+        if call.name == "candidate":
+            runner: Runner = timer.pool.runners[call.name]
+            seen.kinds[runner.child.pid, runner._sequence] = call.varied
+        record(timer, call, timed)
+
+    def note_output(pool: RunnerPool, name: str) -> None:
+        if name == "candidate" and name in pool.runners:
+            child = pool.runners[name].child
+            seen.printed[child.pid] = child.output.text()
+        keep(pool, name)
+
+    CaseTimer._record = note_call  # type: ignore[method-assign]
+    RunnerPool.record_output = note_output  # type: ignore[method-assign]
+    try:
+        yield seen
+    finally:
+        CaseTimer._record = record  # type: ignore[method-assign]
+        RunnerPool.record_output = keep  # type: ignore[method-assign]
+
+
+def seen_calls(host: DeviceHost, problem: str, blocks: int) -> list[SeenCall]:
+    """Evaluate the spy on a problem; return its timed calls in order."""
+    with observed() as record:
+        report = evaluate(host, request(host, problem, blocks), _ignore, _go_on, checks=())
+    host.wait_closed()
+    if report.verdict != "correct":
+        raise TilewrightError(f"{problem}: the spy is {report.verdict}, {report.outcome}")
+    found = []
+    for process, text in record.printed.items():
+        for line in text.splitlines():
+            if not line.startswith(MARK):
+                continue
+            readings = json.loads(line.removeprefix(MARK))
+            varied = record.kinds.get((process, int(readings["sequence"])))
+            if varied is not None:
+                found.append(SeenCall(problem, process, varied, readings))
+    return found
+
+
+def request(host: DeviceHost, problem: str, blocks: int) -> EvalRequest:
+    """Return the evaluation of the spy on a problem."""
+    expression, inputs = PROBLEMS[problem]
+    text = PROBLEM.format(inputs=inputs, expression=expression)
+    given = parse_problem(text, problem, "work", "the bar's problem")
+    spy = SPY.read_text(encoding="utf-8")
+    spy += f"\n\ndef computed(x, y):\n    return {expression}\n\n\nwork = watched(computed)\n"
+    made = make_candidate((SourceFile(path="spy.py", text=spy),), given)
+    if isinstance(made, tuple):
+        raise TypeError(made[1])
+    return EvalRequest(
+        problem=given,
+        candidate=made,
+        baselines=(Baseline(name="eager", kind="eager"),),
+        timing=TimingPlan(min_blocks=blocks, max_blocks=blocks, max_s=100.0, extra_replicates=0),
+        limits=Limits(stdout_bytes=STDOUT_BYTES),
+        device=host.device.name,
+    )
+
+
+def _ignore(*_: object) -> None:
+    """Take no notice of an event."""
+
+
+def _go_on() -> None:
+    """Let the evaluation go on."""
+
+
+def table(calls: list[SeenCall]) -> tuple[list[list[float]], list[bool], list[float], list[str]]:
+    """Return features, kinds and places of calls, and the names of the features.
+
+    The features of a call are its readings, their changes since the process's last call, and which
+    of the last calls were on variations.
+    """
+    names = list(calls[0].readings)
+    rows, kinds, places = [], [], []
+    for process in dict.fromkeys(call.process for call in calls):
+        mine = [call for call in calls if call.process == process]
+        gaps = [call.readings["call to ready us"] for call in mine]
+        usual = sorted(gaps)[len(gaps) // 2]
+        for at, (last, call) in enumerate(pairwise(mine)):
+            now, before = call.readings, last.readings
+            recent = [float(mine[max(at - back, 0)].varied) for back in range(RECENT)]
+            waits = [gaps[max(at + 1 - back, 0)] / max(usual, 1.0) for back in range(RECENT)]
+            rows.append(
+                [*now.values(), *(now[name] - before[name] for name in names), *recent, *waits]
+            )
+            kinds.append(call.varied)
+            places.append(at / len(mine))
+    named = [*names, *(f"change of {name}" for name in names)]
+    named += [f"kind {back + 1} calls ago" for back in range(RECENT)]
+    return rows, kinds, places, [*named, *(f"gap {back} calls ago" for back in range(RECENT))]
+
+
+def bars_of(calls: list[SeenCall]) -> list[Bar]:
+    """Train classifiers on the calls; return the bars, and print the strongest features."""
+    # After the evaluations: a sandbox is forked from a process without numpy's threads.
+    import numpy as np
+
+    from benchmarks.attacks.telling_classifier import scores
+
+    rows, kinds, places, names = table(calls)
+    values, truth = np.asarray(rows), np.asarray(kinds)
+    found = list(scores(values, truth, np.asarray(places), names))
+    for score in found:
+        print(f"{score.balanced:.3f} {score.name}: {', '.join(score.strongest)}", flush=True)
+    worst = max(found, key=lambda score: score.balanced)
+    readings = len(calls[0].readings)
+    # A figure that is the same in all calls cannot tell them apart, but it is a figure.
+    changing = int((values[:, :readings].std(axis=0) > 0).sum())
+    details = {"scores": {score.name: score.balanced for score in found}, "changing": changing}
+    return [
+        Bar(
+            "telling calls: balanced accuracy",
+            f"at most {MAX_BALANCED_ACCURACY}",
+            f"{worst.balanced:.3f} ({worst.name})",
+            worst.balanced <= MAX_BALANCED_ACCURACY,
+            details,
+        ),
+        Bar(
+            "telling calls: readings per call",
+            f"at least {MIN_FEATURES}",
+            f"{readings}, of which {changing} change",
+            readings >= MIN_FEATURES,
+        ),
+        Bar(
+            "telling calls: calls",
+            f"at least {MIN_CALLS}",
+            f"{len(calls)}, {sum(kinds)} on variations",
+            len(calls) >= MIN_CALLS,
+        ),
+    ]
+
+
+def run(match: str = "", device: str = "cpu", blocks: int = BLOCKS, out: str = "") -> list[Bar]:
+    """Evaluate the spy on each problem whose name contains `match`; return the bars."""
+    calls: list[SeenCall] = []
+    cores = os.sched_getaffinity(0)
+    with tempfile.TemporaryDirectory(prefix="telling-") as folder:
+        host = DeviceHost(Path(folder), find_device(device))
+        try:
+            for problem in PROBLEMS:
+                if match in problem:
+                    found = seen_calls(host, problem, blocks)
+                    print(f"{problem}: {len(found)} calls", flush=True)
+                    calls += found
+        finally:
+            host.close()
+            os.sched_setaffinity(0, cores)
+    if out:
+        Path(out).write_text("".join(json.dumps(vars(call)) + "\n" for call in calls), "utf-8")
+    return bars_of(calls)
+
+
+def main() -> int:
+    """Measure the bar on a device; return 1 if it is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--match", default="", help="only problems whose name contains this")
+    parser.add_argument("--blocks", type=int, default=BLOCKS, help="blocks of each problem")
+    parser.add_argument("--out", default="", help="write what was read in each call to this file")
+    options = parser.parse_args()
+    return finish(run(options.match, options.device, options.blocks, options.out))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
