@@ -3,7 +3,8 @@
 A candidate notes what Python in the runner can read in each call (`telling_spy`). The supervisor's
 own record says which calls entered the ratio; the others were on input variations. Classifiers
 learn from one half of the calls and guess the other. They also know which earlier calls were on
-variations, because a candidate can read the values of these.
+variations, because a candidate can read the values of these. And they know how many calls of the
+baseline came since the last call, because gaps show it on a quiet machine.
 
 Calls of the stage correctness and of the warm-up are not among them: their number tells them.
 """
@@ -15,7 +16,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -41,9 +42,11 @@ MARK = "seen:"
 MAX_BALANCED_ACCURACY = 0.55
 """A guess is 0.5. Over 2,000 calls, of which a fifth are on variations, it varies by 0.015."""
 MIN_FEATURES, MIN_CALLS = 30, 2000
-BLOCKS = 210
-"""Blocks of each problem: 420 calls that enter the ratio, and some 105 on variations."""
+BLOCKS = 420
+"""Blocks of each problem. At least half are made: 420 calls that enter the ratio, and some 105 on
+variations."""
 STDOUT_BYTES = 16 << 20
+GAP = "call to ready us"
 RECENT = 4
 """Earlier calls of which a classifier knows the kind and the gap before them."""
 
@@ -85,8 +88,11 @@ class SeenCall:
 class Record:
     """The supervisor's record of an evaluation. Lifetime: the evaluation."""
 
-    kinds: dict[tuple[int, int], bool] = field(default_factory=dict)
-    """Whether a call was on a variation, by the process of the candidate and the call's number."""
+    kinds: dict[tuple[int, int], tuple[bool, int]] = field(default_factory=dict)
+    """Whether a call was on a variation, and how many calls of the baseline came since the last
+    one, by the process of the candidate and the number of the call."""
+    between: int = 0
+    """Calls of the baseline since the candidate's last call."""
     printed: dict[int, str] = field(default_factory=dict)
     """What each process of the candidate printed."""
 
@@ -98,9 +104,11 @@ def observed() -> Iterator[Record]:
     record, keep = CaseTimer._record, RunnerPool.record_output
 
     def note_call(timer: CaseTimer, call: TimedCall, timed: CallTiming) -> None:
+        seen.between += 1
         if call.name == "candidate":
             runner: Runner = timer.pool.runners[call.name]
-            seen.kinds[runner.child.pid, runner._sequence] = call.varied
+            seen.kinds[runner.child.pid, runner._sequence] = (call.varied, seen.between - 1)
+            seen.between = 0
         record(timer, call, timed)
 
     def note_output(pool: RunnerPool, name: str) -> None:
@@ -131,9 +139,11 @@ def seen_calls(host: DeviceHost, problem: str, blocks: int) -> list[SeenCall]:
             if not line.startswith(MARK):
                 continue
             readings = json.loads(line.removeprefix(MARK))
-            varied = record.kinds.get((process, int(readings["sequence"])))
-            if varied is not None:
-                found.append(SeenCall(problem, process, varied, readings))
+            known = record.kinds.get((process, int(readings["sequence"])))
+            if known is not None:
+                # On a quiet machine the gap before a call shows it.
+                readings["baseline calls between"] = known[1]
+                found.append(SeenCall(problem, process, known[0], readings))
     return found
 
 
@@ -168,27 +178,36 @@ def _go_on() -> None:
 def table(calls: list[SeenCall]) -> tuple[list[list[float]], list[bool], list[float], list[str]]:
     """Return features, kinds and places of calls, and the names of the features.
 
-    The features of a call are its readings, their changes since the process's last call, and which
-    of the last calls were on variations.
+    The features of a call are its readings, their changes since the process's last call, the ranks
+    of both within the process, and which of the last calls were on variations.
     """
     names = list(calls[0].readings)
-    rows, kinds, places = [], [], []
-    for process in dict.fromkeys(call.process for call in calls):
-        mine = [call for call in calls if call.process == process]
-        gaps = [call.readings["call to ready us"] for call in mine]
-        usual = sorted(gaps)[len(gaps) // 2]
-        for at, (last, call) in enumerate(pairwise(mine)):
-            now, before = call.readings, last.readings
+    named = [*names, *(f"change of {name}" for name in names)]
+    rows: list[list[float]] = []
+    kinds, places = [], []
+    for process in dict.fromkeys((call.problem, call.process) for call in calls):
+        mine = [call for call in calls if (call.problem, call.process) == process]
+        plain = [
+            [*now.readings.values(), *(now.readings[name] - last.readings[name] for name in names)]
+            for last, now in pairwise(mine)
+        ]
+        ranked = [_ranks(column) for column in zip(*plain, strict=True)]
+        gap = named.index(GAP)
+        for at, call in enumerate(mine[1:]):
             recent = [float(mine[max(at - back, 0)].varied) for back in range(RECENT)]
-            waits = [gaps[max(at + 1 - back, 0)] / max(usual, 1.0) for back in range(RECENT)]
-            rows.append(
-                [*now.values(), *(now[name] - before[name] for name in names), *recent, *waits]
-            )
+            gaps = [ranked[gap][max(at - back, 0)] for back in range(1, RECENT)]
+            rows.append([*plain[at], *(column[at] for column in ranked), *recent, *gaps])
             kinds.append(call.varied)
             places.append(at / len(mine))
-    named = [*names, *(f"change of {name}" for name in names)]
+    named += [f"rank of {name}" for name in named]
     named += [f"kind {back + 1} calls ago" for back in range(RECENT)]
-    return rows, kinds, places, [*named, *(f"gap {back} calls ago" for back in range(RECENT))]
+    return rows, kinds, places, [*named, *(f"gap {back} calls ago" for back in range(1, RECENT))]
+
+
+def _ranks(column: Sequence[float]) -> list[float]:
+    """Return the place of each value among all, from 0 to 1: machines differ in speed."""
+    places = {value: place for place, value in enumerate(sorted(column))}
+    return [places[value] / len(column) for value in column]
 
 
 def bars_of(calls: list[SeenCall]) -> list[Bar]:

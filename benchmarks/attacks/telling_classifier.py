@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-STEPS, RATE, PENALTY = 300, 0.5, 0.02
+STEPS, RATE, PENALTY = 300, 0.5, 0.1
 """Steps of the regression's descent, their length, and the weight of its squared coefficients."""
 STUMPS, SHRINKAGE, CUTS = 60, 0.3, 15
 """Stumps of the ensemble, the share of each that counts, and thresholds of a feature that are
@@ -40,6 +40,8 @@ def scores(values: Matrix, truth: Mask, order: Matrix, names: list[str]) -> Iter
     `order` is the place of each call within its process, from 0 to 1. Every half is trained on once
     and tested once.
     """
+    changing = values.std(axis=0) > 0
+    values, names = values[:, changing], [names[i] for i in np.flatnonzero(changing)]
     early = order < np.median(order)
     halves = {"by time": [early, ~early]}
     random = np.random.default_rng(7)

@@ -70,6 +70,20 @@ BUGS = (
     ),
     *planted(
         "evaluator/timing/blocks.py",
+        UNIT + "evaluator/timing/test_varied_calls.py",
+        (
+            "calls on variations have an order of their own",
+            "self._time_half(order, choices, varied=True)",
+            "self._time_half(choices.sample(order, len(order)), choices, varied=True)",
+        ),
+        (
+            "calls on variations have an address of their own",
+            "self.clock, choices.randrange(self.slots)",
+            "self.clock, 0 if varied else choices.randrange(self.slots)",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/blocks.py",
         UNIT + "evaluator/timing/test_gpu_replicates.py",
         (
             "short calls are timed in a process with prior work",

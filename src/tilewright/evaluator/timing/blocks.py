@@ -272,7 +272,9 @@ class CaseTimer:
         first = self.names if choices.random() < 0.5 else self.names[::-1]
         for order in (first, first[::-1]):
             while self.variations and choices.random() < VARIED_SHARE:
-                self._time_half(choices.sample(self.names, len(self.names)), choices, varied=True)
+                # In the order of the next timed calls. A candidate sees whether another call came
+                # between two of its own, and the order of timed calls is known.
+                self._time_half(order, choices, varied=True)
             self._time_half(order, choices, varied=False)
 
     @property
