@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from unittest.mock import patch
 
 from benchmarks.bars import Bar, finish
 from tilewright.errors import TilewrightError
@@ -46,7 +46,8 @@ BLOCKS = 420
 """Blocks of each problem. At least half are made: 420 calls that enter the ratio, and some 105 on
 variations."""
 STDOUT_BYTES = 16 << 20
-GAP = "call to ready us"
+GAP = "gap us"
+"""The reading that shows how long the process waited for a call."""
 RECENT = 4
 """Earlier calls of which a classifier knows the kind and the gap before them."""
 
@@ -117,13 +118,11 @@ def observed() -> Iterator[Record]:
             seen.printed[child.pid] = child.output.text()
         keep(pool, name)
 
-    CaseTimer._record = note_call  # type: ignore[method-assign]
-    RunnerPool.record_output = note_output  # type: ignore[method-assign]
-    try:
+    with (
+        patch.object(CaseTimer, "_record", note_call),
+        patch.object(RunnerPool, "record_output", note_output),
+    ):
         yield seen
-    finally:
-        CaseTimer._record = record  # type: ignore[method-assign]
-        RunnerPool.record_output = keep  # type: ignore[method-assign]
 
 
 def seen_calls(host: DeviceHost, problem: str, blocks: int) -> list[SeenCall]:

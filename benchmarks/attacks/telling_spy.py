@@ -1,8 +1,7 @@
-"""A candidate that notes in each call what Python in the runner can read, except the inputs' values.
+"""A candidate that notes what Python in the runner can read in a call, except its inputs' values.
 
 `telling_calls` puts this text before the code of a candidate, whose function `watched` wraps. Each
-call prints a line of JSON. Later calls of the classifier compare these lines with the supervisor's
-record. A figure that cannot be read is 0.
+call prints a line of JSON. A figure that cannot be read is 0.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ import torch
 MARK = "seen:"
 """Start of each printed line."""
 Readings = dict[str, float]
-notes: dict[str, Any] = {"calls": 0, "ended": time.perf_counter(), "ready": 0.0, "released": 0.0}
+notes: dict[str, Any] = {"calls": 0, "ended": time.perf_counter()}
 born = time.perf_counter()
 libc = ctypes.CDLL(None)
 
@@ -98,7 +98,7 @@ def of_interpreter() -> Readings:
 
 def of_harness() -> Readings:
     """Return what frames of the harness and its objects hold."""
-    frame, found, fields = sys._getframe(1), {}, {}
+    frame, found, fields = sys._getframe(1), dict[str, Any](), dict[str, Any]()
     while frame is not None:
         held = frame.f_locals
         if isinstance(held.get("fields"), dict) and not fields:
@@ -139,7 +139,8 @@ def of_clocks() -> Readings:
     spun = time.perf_counter() - start
 
     def since(first: str, last: str = "") -> float:
-        return ((notes.get(last, now) if last else now) - notes.get(first, now)) * 1e6
+        end = notes.get(last, now) if last else now
+        return float(end - notes.get(first, now)) * 1e6
 
     return {
         "call": notes["calls"],
@@ -151,6 +152,7 @@ def of_clocks() -> Readings:
         "prepared in us": since("prepares", "prepared"),
         "waited for release us": since("ready", "released"),
         "release cpu us": (notes.get("released_cpu", 0) - notes.get("ready_cpu", 0)) * 1e6,
+        "gap us": since("ended", "prepares"),
         "call to ready us": since("ended", "ready"),
         "age us": (now - born) * 1e6,
         "cpu us": time.process_time() * 1e6,
@@ -162,11 +164,10 @@ def of_clocks() -> Readings:
 
 def of_kernel() -> Readings:
     """Return figures of /proc: memory, faults, switches and load."""
-    status = dict(zip(words("/proc/self/status"), words("/proc/self/status")[1:], strict=False))
-    stat, memory = words("/proc/self/stat"), words("/proc/meminfo")
-    machine = dict(zip(memory, memory[1:], strict=False))
-    names = ("VmRSS:", "VmSize:", "VmData:", "VmPTE:", "RssAnon:", "Threads:")
-    names += ("voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:")
+    status = dict(pairwise(words("/proc/self/status")))
+    stat, machine = words("/proc/self/stat"), dict(pairwise(words("/proc/meminfo")))
+    names = ["VmRSS:", "VmSize:", "VmData:", "VmPTE:", "RssAnon:", "Threads:"]
+    names += ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"]
     found = {name: value_of(status.get(name)) for name in names}
     found |= {
         name: value_of(machine.get(name)) for name in ("MemFree:", "MemAvailable:", "Cached:")
@@ -197,7 +198,7 @@ def value_of(text: str | None) -> float:
 
 def of_torch() -> Readings:
     """Return flags of torch, its generator, and free memory of a device."""
-    found = {
+    found: Readings = {
         "initial seed": torch.initial_seed(),
         "generator": zlib.adler32(torch.get_rng_state().numpy().tobytes()),
         "threads of torch": torch.get_num_threads(),
@@ -206,7 +207,7 @@ def of_torch() -> Readings:
         "gradients": torch.is_grad_enabled(),
         "inference": torch.is_inference_mode_enabled(),
         "dtype": number(torch.get_default_dtype()),
-        "mkldnn": torch.backends.mkldnn.enabled,
+        "mkldnn": bool(torch.backends.mkldnn.enabled),
         "new tensor": torch.empty(64).data_ptr() % (1 << 24),
         "new block": torch.empty(1 << 16).data_ptr() % (1 << 24),
     }
@@ -227,7 +228,7 @@ def of_inputs(values: tuple[Any, ...]) -> Readings:
     """Return where inputs lie, and how fast their memory answers: nothing of their values."""
     first = next(value for value in values if isinstance(value, torch.Tensor))
     address = first.data_ptr()
-    found = {
+    found: Readings = {
         "page offset": address % 4096,
         "address": address % (1 << 26),
         "version": first._version,
