@@ -14,6 +14,7 @@ from tilewright.evaluator.pipeline.gpu_checks import (
     size_memory,
 )
 from tilewright.evaluator.pipeline.launch_suppression import SUPPRESSED
+from tilewright.evaluator.pipeline.problem_check import check_problem
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.messages import EvaluationEnded
@@ -33,9 +34,10 @@ def acquire_device(session: EvaluationSession) -> None:
 
 
 def start_judge(session: EvaluationSession) -> None:
-    """Start a judge with the problem, or take the idle judge of the same problem."""
+    """Start a judge with the problem, or take the idle judge; have a new problem checked."""
     with session.stage(Stage.START_JUDGE):
         connect_judge(session)
+    check_problem(session)
 
 
 def connect_judge(session: EvaluationSession) -> None:

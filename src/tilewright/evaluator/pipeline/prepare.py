@@ -21,6 +21,7 @@ from tilewright.evaluator.devices.toolchain import (
     toolchain,
 )
 from tilewright.evaluator.pipeline.builds import exchange, read_cache, write_cache
+from tilewright.evaluator.pipeline.problem_check import recall_problem
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.messages import EvaluationEnded
@@ -40,7 +41,11 @@ MAX_CALL_SHAPES = 256
 
 
 def prepare(session: EvaluationSession) -> None:
-    """Build the candidate and the baselines that are no problem's reference."""
+    """Build the candidate and the baselines that are no problem's reference.
+
+    No build starts for a problem whose stored check shows that it is unsound.
+    """
+    recall_problem(session)
     request = session.request
     if session.on_gpu and request.candidate.language == "triton" and request.timing.enabled:
         session.host.compilers.begin()

@@ -16,7 +16,6 @@ from tilewright.evaluator.pipeline.lifecycle import (
     start_judge,
 )
 from tilewright.evaluator.pipeline.prepare import prepare
-from tilewright.evaluator.pipeline.problem_check import check_problem, recall_problem
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
 from tilewright.evaluator.pipeline.wrong_output import find_cause
@@ -49,11 +48,9 @@ StageFunction = Callable[[EvaluationSession], None]
 `ProblemError` if the problem or a baseline fails."""
 
 STAGES: tuple[StageFunction, ...] = (
-    recall_problem,
     prepare,
     acquire_device,
     start_judge,
-    check_problem,
     load_candidate,
     check_correctness,
     trace_kernels,
