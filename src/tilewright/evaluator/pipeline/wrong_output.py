@@ -45,8 +45,10 @@ def find_cause(session: EvaluationSession) -> None:
 
 
 def _failed_sample(session: EvaluationSession) -> Planned | None:
-    """Return the wrong sample; `None`: it has a hidden size."""
-    record = session.observations.cases[-1]
+    """Return the wrong sample; `None`: it has a hidden size, or no sample was wrong."""
+    record = next(reversed(session.observations.cases), None)
+    if record is None or record.result != "fail":
+        return None
     for case in session.request.problem.cases:
         if case.name == record.case:
             return case, record.input_variation.partition("/")[0], 0
