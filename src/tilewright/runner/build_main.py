@@ -1,11 +1,13 @@
 """The build process: it compiles a candidate's native code in the sandbox, before a device lease.
 
 This process runs foreign code and dies after one answer: the shared libraries, as untrusted as
-the source. For an extension it imports the candidate's module, which calls torch's own builder.
+the source. For an extension it imports the candidate's module, which calls torch's own builder, or
+it makes the call that a runner of the candidate wanted to make.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -14,9 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.runner.loaders import python
+from tilewright.runner.loaders.extensions import Recorder
 from tilewright.runner.main import ROOT, describe_error, write_files
+from tilewright.wire.extension_calls import CALL_FILE, ExtensionCall
 from tilewright.wire.frames import MAX_BODY_BYTES, Channel, Frame
 
+Made = tuple[dict[str, str], dict[str, bytes]]
+"""Paths of libraries, and messages of builds that failed, by key."""
 EXTENSIONS = "/tmp/extensions"
 """Folder inside the sandbox in which torch builds extensions."""
 MAX_COMPILER_OUTPUT = 3500
@@ -56,8 +62,15 @@ def _build(frame: Frame, channel: Channel) -> dict[str, bytes]:
     header = {"path": "tilewright.h", "size": len(fields["header"])}
     paths = write_files([*fields["files"], header], frame.body + fields["header"].encode())
     channel.send("entering")
-    libraries = _compile(fields, paths) if fields["build"] == "c_abi" else _import(fields, paths)
+    match fields["build"]:
+        case "c_abi":
+            libraries, errors = _compile(fields, paths), {}
+        case "extension":
+            libraries, errors = _import(fields, paths)
+        case _:
+            libraries, errors = _make_call(paths)
     artifacts = {name: Path(path).read_bytes() for name, path in libraries.items()}
+    artifacts |= errors
     total = sum(map(len, artifacts.values()))
     if total > MAX_BODY_BYTES:
         raise BuildError(f"libraries of {total} bytes, at most {MAX_BODY_BYTES}")
@@ -75,10 +88,27 @@ def _compile(fields: dict[str, Any], paths: dict[str, str]) -> dict[str, str]:
     return {"kernel": library}
 
 
-def _import(fields: dict[str, Any], paths: dict[str, str]) -> dict[str, str]:
+def _import(fields: dict[str, Any], paths: dict[str, str]) -> Made:
+    """Import the candidate; return what torch builds meanwhile, and which builds failed."""
+    recorder = _recorder()
+    recorder.install()
+    python.import_file(paths[fields["files"][0]["path"]])
+    return recorder.libraries, recorder.errors
+
+
+def _make_call(paths: dict[str, str]) -> Made:
+    """Make one call that a runner described; a failure is for the candidate to handle."""
+    call = ExtensionCall.decoded(Path(paths[CALL_FILE]).read_bytes())
+    parts = [(path, text.encode()) for path, text in call.files.items()]
+    sizes = [{"path": path, "size": len(data)} for path, data in parts]
+    write_files(sizes, b"".join(data for _, data in parts))
+    recorder = _recorder()
+    with contextlib.suppress(Exception):
+        recorder.make(call)
+    return recorder.libraries, recorder.errors
+
+
+def _recorder() -> Recorder:
     os.environ["TORCH_EXTENSIONS_DIR"] = EXTENSIONS
     os.makedirs(EXTENSIONS, exist_ok=True)
-    python.import_file(paths[fields["files"][0]["path"]])
-    names = sorted(os.listdir(EXTENSIONS))
-    libraries = {name: os.path.join(EXTENSIONS, name, f"{name}.so") for name in names}
-    return {name: path for name, path in libraries.items() if os.path.exists(path)}
+    return Recorder(EXTENSIONS, ROOT)

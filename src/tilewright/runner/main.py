@@ -17,7 +17,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -28,6 +28,7 @@ from tilewright.runner.launch_counter import Launches, unpack_cache
 from tilewright.runner.loaders import c_abi, python
 from tilewright.runner.operator_counts import OperatorCounts
 from tilewright.runner.sandbox import seccomp
+from tilewright.wire.extension_calls import ExtensionCall
 from tilewright.wire.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.wire.names import COMPILED_BY_TRITON
 from tilewright.wire.tensors import build, dtype_name
@@ -89,7 +90,7 @@ class RunnerProcess:
             )
             function.computes_gradients = True  # type: ignore[attr-defined]
             return function
-        python.install_extensions(artifacts, self.launches)
+        python.install_extensions(artifacts, self.launches, ROOT, self._request_build)
         torch.manual_seed(fields["init_seed"])
         module = python.import_file(paths[fields["files"][0]["path"]])
         function = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
@@ -106,6 +107,11 @@ class RunnerProcess:
             mode = None if fields["compile"] == "default" else fields["compile"]
             function = torch.compile(function, mode=mode)
         return function
+
+    def _request_build(self, call: ExtensionCall) -> NoReturn:
+        """Ask for an extension that was not built, and end: the evaluation begins again with it."""
+        self.channel.send("unbuilt", {}, call.encoded())
+        os._exit(0)
 
     def weights(self, frame: Frame) -> None:
         """Load the judge's weights, by name, through `load_state_dict`."""

@@ -9,13 +9,16 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.utils import cpp_extension
 
 from tilewright.runner.launch_counter import Launches, poison
+from tilewright.runner.loaders.extensions import described
+from tilewright.wire.extension_calls import BUILDERS, ExtensionCall, split_key
 
 
 class EntryMissing(Exception):
@@ -59,22 +62,36 @@ def by_name(function: Callable[..., Any], names: Sequence[str]) -> Callable[...,
     return call
 
 
-def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
-    """Make `load_inline` and `load` answer with the libraries at the paths in `artifacts`, by name.
+def install_extensions(
+    artifacts: dict[str, str],
+    launches: Launches,
+    root: str,
+    request: Callable[[ExtensionCall], NoReturn],
+) -> None:
+    """Make torch's builders answer with the libraries at the paths in `artifacts`.
 
-    A missing name raises in the candidate, as a failed build would.
+    A call is known by its arguments. A build that failed raises with the compiler's messages.
+    `request` gets a call that was not built; it does not return, because a candidate could catch
+    an exception and do without its extension.
     """
 
-    def prebuilt(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
-        if name not in artifacts:
-            raise RuntimeError(f"extension {name!r} was not built: {sorted(artifacts)}")
-        if not kwargs.get("is_python_module", True):
-            _load_operators(artifacts[name], launches)
-            return None
-        return ExtensionProxy(_module_at(artifacts[name], name, listed=False), launches)
+    def prebuilt(builder: str, original: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        call = described(builder, original, args, kwargs, root)
+        found = [key for key in artifacts if split_key(key)[0] == call.digest()]
+        if not found:
+            request(call)
+        path, (_, name) = artifacts[found[0]], split_key(found[0])
+        if not name:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                raise RuntimeError(file.read())
+        if call.arguments.get("is_python_module", True):
+            return ExtensionProxy(_module_at(path, name, listed=False), launches)
+        _load_operators(path, launches)
+        return None
 
-    cpp_extension.load_inline = prebuilt
-    cpp_extension.load = prebuilt
+    for name in BUILDERS:
+        original = getattr(cpp_extension, name)
+        setattr(cpp_extension, name, partial(prebuilt, name, original))
 
 
 def _load_operators(path: str, launches: Launches) -> None:
