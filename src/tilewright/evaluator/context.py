@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.runners.build_requests import RequestedBuild
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.stream_use import names_streams
 from tilewright.records import EvalRequest
@@ -29,6 +30,7 @@ class EvaluationContext:
         root: 32 hexadecimal digits; every other seed follows from them.
         emit: reports progress.
         watch: is called while the supervisor waits; it raises if the client has gone.
+        requested: the builds that implementations of this evaluation have asked for.
     """
 
     host: DeviceHost
@@ -36,14 +38,21 @@ class EvaluationContext:
     root: str
     emit: Emit
     watch: Callable[[], None]
+    requested: tuple[RequestedBuild, ...] = ()
 
     def seed(self, *names: object) -> int:
         """Return the seed of `names` under this evaluation's secret root."""
-        return derive(self.root, *names)
+        return derive(self.root, *names, *self._digests)
 
     def choices(self, *names: object) -> random.Random:
         """Return a generator for the supervisor's own secret choices."""
-        return generator(self.root, *names)
+        return generator(self.root, *names, *self._digests)
+
+    @cached_property
+    def _digests(self) -> tuple[str, ...]:
+        # A process that asked for a build had seen inputs, which its sources may hold: they are
+        # other ones as soon as the build can be loaded.
+        return tuple(sorted(build.call.digest() for build in self.requested))
 
     @cached_property
     def several_streams(self) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,15 +24,19 @@ INDEX = "index.json"
 
 
 def exchange(
-    session: EvaluationSession, role: str, candidate: Candidate, fields: Fields
+    session: EvaluationSession,
+    role: str,
+    candidate: Candidate,
+    fields: Fields,
+    added: Sequence[tuple[str, bytes]] = (),
 ) -> dict[str, bytes]:
-    """Give a candidate to a fresh builder or compiler, and return what it made."""
+    """Give a candidate and `added` files to a fresh builder or compiler; return what it made."""
     limits, watch = session.request.limits, session.context.watch
     child = session.host.spawn(role, limits, candidate.allow_imports)
     try:
         child.wait_ready()
         session.runners.record_isolation(child)
-        parts = [(item.path, item.data) for item in candidate.files]
+        parts = [*((item.path, item.data) for item in candidate.files), *added]
         fields = {**fields, "files": [{"path": path, "size": len(data)} for path, data in parts]}
         child.channel.send("build", fields, b"".join(data for _, data in parts))
         deadline = time.monotonic() + limits.build_s

@@ -7,7 +7,6 @@ Later candidates are precompiled here for all of their processes.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from functools import cache
 
@@ -22,6 +21,11 @@ from tilewright.evaluator.devices.toolchain import (
 )
 from tilewright.evaluator.pipeline.builds import exchange, read_cache, write_cache
 from tilewright.evaluator.pipeline.problem_check import recall_problem
+from tilewright.evaluator.pipeline.requested_builds import (
+    require_compiler,
+    requested_artifacts,
+    write_complete,
+)
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.messages import EvaluationEnded
@@ -36,6 +40,8 @@ from tilewright.wire.names import COMPILED_BY_TRITON
 
 MAX_ARTIFACT_BYTES = MAX_BODY_BYTES // 2
 """Most bytes of compiled kernels: a load frame must also carry the candidate's sources."""
+MAX_LIBRARY_BYTES = MAX_BODY_BYTES // 8 * 7
+"""Most bytes of libraries of one candidate, with the same room for its sources."""
 MAX_CALL_SHAPES = 256
 """Problems whose call shapes are remembered; each takes some kilobytes."""
 
@@ -80,25 +86,30 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
             message = f"{parsed.path}: {parsed.message}"
             raise EvaluationEnded.failed(Stage.BUILD, FailureReason.SYNTAX_ERROR, message)
     plan = _language(candidate.language).plan(candidate)
-    session.runners.builds[name] = Build(plan.loader)
-    if plan.kind == "none":
-        return plan
+    made = {} if plan.kind == "none" else _planned(session, plan, candidate)
+    made = {**made, **requested_artifacts(session, name, candidate)}
+    if (total := sum(map(len, made.values()))) > MAX_LIBRARY_BYTES:
+        message = f"its libraries have {total} bytes, at most {MAX_LIBRARY_BYTES} are allowed"
+        raise EvaluationEnded.failed(Stage.BUILD, FailureReason.BUILD, message)
+    session.runners.builds[name] = Build(plan.loader, made)
+    return plan
+
+
+def _planned(session: EvaluationSession, plan: BuildPlan, candidate: Candidate) -> dict[str, bytes]:
+    """Return the libraries of a build plan, from the cache or new."""
     if candidate.language == "cuda" and not session.on_gpu:
         message = "CUDA candidates need an NVIDIA GPU"
         raise EvaluationEnded.unjudged(UnjudgedReason.NO_DEVICE, message)
     if candidate.language == "cpp" and plan.kind == "c_abi" and session.on_gpu:
         message = "a C++ kernel computes on the CPU; judge it with --device cpu"
         raise EvaluationEnded.unjudged(UnjudgedReason.UNSUPPORTED_DEVICE, message)
-    tool = plan.command[0] if plan.command else "g++"
-    if shutil.which(tool) is None:
-        raise EvaluationEnded.unjudged(UnjudgedReason.NO_COMPILER, f"{tool} is not installed")
+    require_compiler(plan.command[0] if plan.command else "g++")
     folder = session.host.home / "builds" / build_key(plan, candidate, session.host.device)
     made = read_cache(folder)
     if made is None:
         made = _build(session, plan, candidate)
-        write_cache(folder, made)
-    session.runners.builds[name] = Build(plan.loader, made)
-    return plan
+        write_complete(folder, made)
+    return made
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import Emit, EvaluationContext
@@ -16,10 +17,12 @@ from tilewright.evaluator.pipeline.lifecycle import (
     start_judge,
 )
 from tilewright.evaluator.pipeline.prepare import prepare
+from tilewright.evaluator.pipeline.requested_builds import caused_by_build, recall, remember
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
 from tilewright.evaluator.pipeline.wrong_output import find_cause
 from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.runners.build_requests import BuildRequested
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.seeds import random_root
 from tilewright.evaluator.verdict import build_report
@@ -78,11 +81,18 @@ def evaluate(
         InfrastructureError: tilewright itself failed twice.
     """
     host.wait_closed()
-    context = EvaluationContext(host, request, request.seed or random_root(), emit, watch)
+    root, requested = request.seed or random_root(), recall(host, request)
+    context = EvaluationContext(host, request, root, emit, watch, requested)
     failures, repeated = 0, False
     while True:
         try:
             report = _evaluate_once(context, checks)
+        except BuildRequested as asked:
+            # No failure of tilewright, so no attempt: the runner's own limit ends it.
+            context = replace(context, requested=(*context.requested, asked.build))
+            remember(host, request, context.requested)
+            emit("retry", {"because": str(asked)})
+            continue
         except InfrastructureError as error:
             failures += 1
             if failures == MAX_ATTEMPTS:
@@ -115,9 +125,17 @@ def _reason_to_repeat(report: EvalReport, host: DeviceHost) -> str:
 
 def _evaluate_once(context: EvaluationContext, checks: tuple[str, ...] | None) -> EvalReport:
     refuse_quarantined(context.host)
+    asked: BuildRequested | None = None
+    outcome: Outcome = Correct()
     with EvaluationSession(context) as session:
-        outcome = _run_stages(session)
+        try:
+            outcome = _run_stages(session)
+        except BuildRequested as error:
+            # After an exception the session would end its judge, which nothing has happened to.
+            asked = error
         context.host.suspect |= isinstance(outcome, Failed) and session.on_gpu
+    if asked is not None:
+        raise asked
     return build_report(context, session.observations, outcome, session.calibration, checks=checks)
 
 
@@ -132,8 +150,10 @@ def _run_stages(session: EvaluationSession) -> Outcome:
 
 
 def _explained(session: EvaluationSession, outcome: Outcome) -> Outcome:
-    """Return the outcome, with another kind if the candidate is right with its initial weights."""
+    """Return the outcome with its real cause: a failed build, or weights that were kept."""
     seen = session.observations
+    if isinstance(outcome, Failed):
+        return caused_by_build(session, outcome)
     if isinstance(outcome, Incorrect) and session.runners.has_weights and not seen.times:
         find_cause(session)
         if seen.passes_with_initial_weights:

@@ -20,6 +20,8 @@ MAX_REQUESTS = 8
 candidates build one or two."""
 MAX_REQUEST_BYTES = 4 << 20
 """Bytes of a request: more than all sources of a candidate may have."""
+LOADING = "load"
+"""What a process is asked for before its first call, as a name beside those of cases."""
 _Source = Annotated[str, Field(max_length=MAX_REQUEST_BYTES)]
 _Listed = Annotated[list[_Source], Field(max_length=1024)]
 _Named = Annotated[dict[Text, Text], Field(max_length=1024)]
@@ -52,20 +54,35 @@ class BuildRequested(Exception):
 
 
 class BuildRequests:
-    """What one runner may ask for. Lifetime: the runner.
+    """What one runner may ask for, and when. Lifetime: the runner."""
 
-    Attributes:
-        accepted: whether it may ask now.
-    """
-
-    def __init__(self, implementation: str, left: int = 0, built: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        implementation: str,
+        left: int = 0,
+        built: Iterable[str] = (),
+        *,
+        always: bool = False,
+    ) -> None:
         self._implementation, self._left, self._built = implementation, left, frozenset(built)
-        self.accepted = False
+        self._always = self._accepted = always
+        self._answered: set[str] = set()
+
+    def begin(self, call: str) -> None:
+        """Accept requests while a process is loaded, or makes its first call of a case."""
+        self._accepted = self._always or call not in self._answered
+
+    def end(self, call: str) -> None:
+        """Accept no requests any more."""
+        self._answered.add(call)
+        self._accepted = self._always
 
     def refusal(self, body: bytes) -> tuple[FailureReason, str]:
         """Raise `BuildRequested` if the request in `body` is allowed; else say why it is not."""
         if len(body) > MAX_REQUEST_BYTES:
-            text = f"the sources of an extension have {len(body)} bytes, at most {MAX_REQUEST_BYTES}"
+            text = (
+                f"the sources of an extension have {len(body)} bytes, at most {MAX_REQUEST_BYTES}"
+            )
             return FailureReason.BUILD, text
         try:
             call = read_call(body)
@@ -73,7 +90,7 @@ class BuildRequests:
             return FailureReason.PROTOCOL_VIOLATION, f"unbuilt: {error.errors()[0]['msg']}"
         if call.digest() in self._built:
             return FailureReason.PROTOCOL_VIOLATION, "it asked for an extension that it has"
-        if not self.accepted:
+        if not self._accepted:
             text = "at import, in the constructor or in the first call of a size"
             return FailureReason.BUILD, f"extension {call.name!r} must be built {text}"
         if self._left <= 0:

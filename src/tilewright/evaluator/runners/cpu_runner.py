@@ -17,6 +17,7 @@ from tilewright.evaluator.processes.process_tree import (
     signal_name,
 )
 from tilewright.evaluator.processes.process_tree import waited_s as own_waited_s
+from tilewright.evaluator.runners.build_requests import BuildRequests
 from tilewright.evaluator.runners.cpu_accounting import CallReadings, call_s
 from tilewright.evaluator.runners.messages import (
     Addresses,
@@ -79,6 +80,7 @@ class Runner:
         """Whether the process served in an earlier evaluation."""
         self.entries = b""
         """The weights that it reports to have, in JSON."""
+        self.builds = BuildRequests(name)
         self.inputs_bytes = 0
         self.page = SyncPage()
         self.base = 0
@@ -323,6 +325,8 @@ class Runner:
             raise self._forged(f"expected {kind!r}, got {frame.kind[:40]!r}")
 
     def _checked(self, frame: Frame, takes: int = 0) -> Frame:
+        if frame.kind == "unbuilt":
+            raise self._failed(*self.builds.refusal(_emptied(frame).body))
         if frame.kind != "error":
             return _emptied(frame, takes)
         report = self._read("error", _emptied(frame), ErrorReport)

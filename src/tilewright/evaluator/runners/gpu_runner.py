@@ -26,6 +26,7 @@ from tilewright.evaluator.judge_client.gpu_messages import (
     SharedMemory,
 )
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample, TimedAnswer
+from tilewright.evaluator.runners.build_requests import BuildRequested
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.host_call import EMPTY_CALL
 from tilewright.evaluator.runners.messages import EvaluationEnded, Mapped, Result, Traced
@@ -182,7 +183,7 @@ def gated_call(
         answer = judge.request(replace(finish, wait_s=limit))
         if answer.seconds is None:
             raise runner.late()
-    except EvaluationEnded:
+    except (EvaluationEnded, BuildRequested):
         runner.child.kill()
         judge.drain()
         judge.request(AbandonCall(runner.name))

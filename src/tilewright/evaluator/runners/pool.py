@@ -29,12 +29,14 @@ from tilewright.evaluator.judge_client.messages import (
 )
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.idle import RunnerCache
+from tilewright.evaluator.runners.build_requests import LOADING, MAX_REQUESTS, BuildRequests
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.gpu_runner import GpuRunner, gated_call, measure_clock_excess
 from tilewright.evaluator.runners.host_call import host_call, measure_empty_call
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.records import Candidate, IsolationStatus
 from tilewright.records.codes import UnjudgedReason
+from tilewright.wire.extension_calls import split_key
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import IsolationLayer
 
@@ -80,6 +82,8 @@ class RunnerPool:
         judge.neighbours = self.runners
         self.cached: RunnerCache[Runner] = RunnerCache()
         self.builds: dict[str, Build] = {}
+        self._started: set[str] = set()
+        """Implementations of which a process has run: a later one may ask for no build."""
         self.deadline = float("inf")
         self.output_bytes = 0
         self.allocator_bytes = 0
@@ -108,6 +112,7 @@ class RunnerPool:
         # The same seed for all: their callers hold as many outputs.
         given = (self.deadline, host.cores.threads, self.context.seed("held"))
         runner = kind(name, child, limits, self.watch, *given)
+        runner.builds = self._build_requests(name, again=bool(build))
         self.runners[name] = runner
         child.wait_ready()
         if host.device.is_gpu:
@@ -120,8 +125,20 @@ class RunnerPool:
         fields, body = self._load_fields(build or name, candidate)
         fields |= suppression or {}
         fields["compile"] = COMPILE_MODES.get(name)
+        runner.builds.begin(LOADING)
         runner.load(fields, body)
+        runner.builds.end(LOADING)
         return runner
+
+    def _build_requests(self, name: str, *, again: bool) -> BuildRequests:
+        """Return what a runner may ask for: nothing, unless it is the first of its name."""
+        if again or name not in self.builds or name in self._started:
+            return BuildRequests(name)
+        self._started.add(name)
+        made = sum(build.implementation == name for build in self.context.requested)
+        built = [split_key(key)[0] for key in self.builds[name].artifacts]
+        # Only the candidate gains from what it asks for; a baseline's calls may all be timed ones.
+        return BuildRequests(name, MAX_REQUESTS - made, built, always=name != "candidate")
 
     def watch(self) -> None:
         """Check that the client is there; kill each runner that holds too much memory."""
@@ -202,6 +219,7 @@ class RunnerPool:
         base, fields = slot * sample.slot_bytes, sample.call_fields(slot)
         publish = PublishSample(sample.name, runner.name, base)
         finish = FinishTimed(sample.name, runner.name, base, keep=True)
+        runner.builds.begin(sample.case)
         start = time.monotonic()
         seen: TimedAnswer
         if isinstance(runner, GpuRunner):
@@ -211,6 +229,7 @@ class RunnerPool:
             on_host = host_call(self.judge, runner, fields, publish, finish)
             seen, result = on_host.answer, on_host.timing.result
         self.call_s += time.monotonic() - start
+        runner.builds.end(sample.case)
         answer = self.compare(runner, sample, result)
         answer = replace(answer, mutated=seen.mutated, misplaced=seen.misplaced)
         return CheckedCall(result, answer)

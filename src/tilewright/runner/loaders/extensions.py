@@ -121,7 +121,9 @@ class Recorder:
 
     def __init__(self, folder: str, root: str) -> None:
         self._folder, self._root = folder, root
-        self._originals: dict[str, Build] = {name: getattr(cpp_extension, name) for name in BUILDERS}
+        self._originals: dict[str, Build] = {
+            name: getattr(cpp_extension, name) for name in BUILDERS
+        }
         self.libraries: dict[str, str] = {}
         """Path of each library by its key."""
         self.errors: dict[str, bytes] = {}
