@@ -64,7 +64,7 @@ def _build(frame: Frame, channel: Channel) -> dict[str, bytes]:
     channel.send("entering")
     match fields["build"]:
         case "c_abi":
-            libraries, errors = _compile(fields, paths), {}
+            libraries, errors = _compile(fields, paths)
         case "extension":
             libraries, errors = _import(fields, paths)
         case _:
@@ -77,7 +77,7 @@ def _build(frame: Frame, channel: Channel) -> dict[str, bytes]:
     return artifacts
 
 
-def _compile(fields: dict[str, Any], paths: dict[str, str]) -> dict[str, str]:
+def _compile(fields: dict[str, Any], paths: dict[str, str]) -> Made:
     library = os.path.join(ROOT, "kernel.so")
     sources = [paths[name] for name in fields["units"]]
     command = [*fields["command"], "-I", ROOT, "-o", library, *sources]
@@ -85,7 +85,7 @@ def _compile(fields: dict[str, Any], paths: dict[str, str]) -> dict[str, str]:
     if done.returncode != 0:
         text = done.stderr.decode(errors="replace").replace(ROOT + "/", "")
         raise BuildError(text[:MAX_COMPILER_OUTPUT])
-    return {"kernel": library}
+    return {"kernel": library}, {}
 
 
 def _import(fields: dict[str, Any], paths: dict[str, str]) -> Made:

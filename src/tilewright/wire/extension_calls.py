@@ -54,3 +54,8 @@ def artifact_key(digest: str, module: str) -> str:
 def split_key(key: str) -> tuple[str, str]:
     """Return digest and module of a key."""
     return key[:DIGEST_CHARS], key[DIGEST_CHARS + 1 :]
+
+
+def is_failed(key: str) -> bool:
+    """Tell whether a key stands for what the compiler said of a build that failed."""
+    return len(key) == DIGEST_CHARS + 1 and key.endswith(" ")

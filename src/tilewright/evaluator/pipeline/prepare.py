@@ -22,8 +22,8 @@ from tilewright.evaluator.devices.toolchain import (
 from tilewright.evaluator.pipeline.builds import exchange, read_cache, write_cache
 from tilewright.evaluator.pipeline.problem_check import recall_problem
 from tilewright.evaluator.pipeline.requested_builds import (
-    require_compiler,
     requested_artifacts,
+    require_compiler,
     write_complete,
 )
 from tilewright.evaluator.pipeline.session import EvaluationSession
@@ -41,7 +41,7 @@ from tilewright.wire.names import COMPILED_BY_TRITON
 MAX_ARTIFACT_BYTES = MAX_BODY_BYTES // 2
 """Most bytes of compiled kernels: a load frame must also carry the candidate's sources."""
 MAX_LIBRARY_BYTES = MAX_BODY_BYTES // 8 * 7
-"""Most bytes of libraries of one candidate, with the same room for its sources."""
+"""Most bytes of libraries of one candidate: the rest of a load frame is for its sources."""
 MAX_CALL_SHAPES = 256
 """Problems whose call shapes are remembered; each takes some kilobytes."""
 

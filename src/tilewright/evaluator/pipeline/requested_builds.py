@@ -27,7 +27,7 @@ from tilewright.evaluator.runners.build_requests import (
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import Candidate, EvalRequest, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
-from tilewright.wire.extension_calls import CALL_FILE, ExtensionCall, split_key
+from tilewright.wire.extension_calls import CALL_FILE, ExtensionCall, is_failed, split_key
 
 
 def require_compiler(tool: str = "g++") -> None:
@@ -73,7 +73,7 @@ def _library(
 
 def write_complete(folder: Path, made: dict[str, bytes]) -> None:
     """Cache libraries unless one is missing: a compiler may also lack memory."""
-    if all(split_key(key)[1] or " " not in key for key in made):
+    if not any(map(is_failed, made)):
         write_cache(folder, made)
 
 
@@ -130,7 +130,7 @@ def caused_by_build(session: EvaluationSession, outcome: Failed) -> Failed:
     if built is None or outcome.reason != FailureReason.EXCEPTION:
         return outcome
     for key, said in built.artifacts.items():
-        if " " in key and not split_key(key)[1]:
+        if is_failed(key):
             message = f"{said.decode(errors='replace')}\n{outcome.message}"
             return Failed(stage=Stage.BUILD, reason=FailureReason.BUILD, message=message)
     return outcome

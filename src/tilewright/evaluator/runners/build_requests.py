@@ -33,7 +33,7 @@ class RequestedCall(SelfReported):
     builder: Literal["load_inline", "load"]
     name: Annotated[str, Field(pattern=r"^\w[\w.-]{0,199}$")]
     arguments: Annotated[
-        dict[Text, _Source | bool | int | None | _Listed | _Named], Field(max_length=32)
+        dict[Text, _Source | bool | int | _Listed | _Named | None], Field(max_length=32)
     ]
     files: Annotated[dict[Text, _Source], Field(max_length=256)]
 

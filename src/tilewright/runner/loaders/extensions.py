@@ -65,7 +65,7 @@ def _plain(name: str, value: Any) -> Argument:  # noqa: ANN401
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(value)
     if isinstance(value, Mapping):
         return {str(key): str(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -18,7 +18,7 @@ from torch.utils import cpp_extension
 
 from tilewright.runner.launch_counter import Launches, poison
 from tilewright.runner.loaders.extensions import described
-from tilewright.wire.extension_calls import BUILDERS, ExtensionCall, split_key
+from tilewright.wire.extension_calls import BUILDERS, ExtensionCall, is_failed, split_key
 
 
 class EntryMissing(Exception):
@@ -81,7 +81,7 @@ def install_extensions(
         if not found:
             request(call)
         path, (_, name) = artifacts[found[0]], split_key(found[0])
-        if not name:
+        if is_failed(found[0]):
             with open(path, encoding="utf-8", errors="replace") as file:
                 raise RuntimeError(file.read())
         if call.arguments.get("is_python_module", True):
