@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from tests.process_roles import Role
 from tests.runner_role import RunnerRole
 from tests.unit.runner.test_main import value
 from tilewright.evaluator.devices.toolchain import HEADER
+from tilewright.evaluator.runners.build_requests import read_call
 from tilewright.evaluator.runners.messages import Built, ErrorReport, Result, read
 from tilewright.runner import build_main
 from tilewright.runner.launch_counter import Launches
 from tilewright.runner.loaders import c_abi, python
-from tilewright.wire.frames import MAX_BODY_BYTES
+from tilewright.wire.extension_calls import ExtensionCall, artifact_key
 
 pytestmark = [
     pytest.mark.usefixtures("runner_folder"),
@@ -140,39 +143,10 @@ def test_a_source_that_does_not_compile_shows_the_compiler_message(runner_folder
     assert str(runner_folder) not in said.message
 
 
-def test_an_extension_is_built_by_importing_the_candidate(tiny):
-    source = f"""
-import os
-folder = os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "tiny")
-os.makedirs(folder)
-os.makedirs(os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "unfinished"))
-with open(os.path.join(folder, "tiny.so"), "wb") as file:
-    file.write({tiny[:64]!r})
-"""
-    frame = build({"candidate.py": source}, build="extension")
-
-    assert frame.kind == "built", frame
-    assert frame.fields == {"artifacts": {"tiny": 64}}
-    assert frame.body == tiny[:64]
-
-
 def test_any_exception_of_a_build_is_an_error_report():
     frame = build({"candidate.py": "raise SystemExit('never')"}, build="extension")
 
     assert read(frame, ErrorReport).type == "SystemExit"
-
-
-def test_libraries_too_large_for_a_frame_are_an_error_report():
-    source = f"""
-import os
-folder = os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "huge")
-os.makedirs(folder)
-with open(os.path.join(folder, "huge.so"), "wb") as file:
-    file.truncate({MAX_BODY_BYTES + 1})
-"""
-    said = read(build({"candidate.py": source}, build="extension"), ErrorReport)
-
-    assert "libraries of 67108865 bytes, at most 67108864" in said.message
 
 
 def test_a_kernel_is_called_with_tensors_and_numbers(runner, axpy):
@@ -263,9 +237,15 @@ def test_a_missing_entry_is_an_error(runner, axpy):
     assert read(frame, ErrorReport).type == "AttributeError"
 
 
-def load_tiny(runner: RunnerRole, library: bytes, source: str, **changes: Any) -> Any:
+INLINE = ExtensionCall("load_inline", "tiny", {"cpp_sources": ""})
+
+
+def load_tiny(
+    runner: RunnerRole, library: bytes, source: str, call: ExtensionCall = INLINE, **changes: Any
+) -> Any:
     files: dict[str, str | bytes] = {"candidate.py": source, "lib_0.so": library}
-    return runner.load(files, artifacts={"tiny": "lib_0.so"}, **changes)
+    key = artifact_key(call.digest(), changes.pop("module", "tiny"))
+    return runner.load(files, artifacts={key: "lib_0.so"}, **changes)
 
 
 def test_a_prebuilt_extension_is_loaded_and_counted(runner, tiny):
@@ -292,11 +272,30 @@ def test_a_suppressed_extension_returns_poison_values(runner, tiny):
     assert read(frame, Result).launches == 1
 
 
-def test_an_extension_that_was_not_built_is_an_error(runner, tiny):
-    source = USES_TINY.replace('name="tiny"', 'name="other"')
-    said = read(load_tiny(runner, tiny, source), ErrorReport)
+def test_an_extension_that_was_not_built_is_asked_for_and_the_runner_ends(
+    runner, tiny, monkeypatch
+):
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    # A candidate that catches every exception does not go on without its extension either.
+    source = USES_TINY.replace('cpp_sources=""', 'cpp_sources=("a", "b"), verbose=True')
+    frame = load_tiny(runner, tiny, source)
 
-    assert "extension 'other' was not built: ['tiny']" in said.message
+    assert frame.kind == "unbuilt"
+    assert read_call(frame.body) == ExtensionCall(
+        "load_inline", "tiny", {"cpp_sources": ["a", "b"]}
+    )
+
+
+def test_a_library_is_found_under_another_name(runner, tiny):
+    source = USES_TINY.replace('name="tiny"', 'name="other" + str(id(object()))')
+
+    assert load_tiny(runner, tiny, source).kind == "loaded"
+
+
+def test_a_build_that_failed_raises_with_what_the_compiler_said(runner):
+    said = read(load_tiny(runner, b"k.cpp:1: no type", USES_TINY, module=""), ErrorReport)
+
+    assert (said.type, said.message) == ("RuntimeError", "k.cpp:1: no type")
 
 
 def test_a_library_of_operators_is_loaded_and_counted(runner, tiny):
@@ -324,7 +323,8 @@ finally:
 def work(x):
     return torch.ops.tiny_ops.thrice(x) + torch.ops.tiny_ops.thrice.default(x)
 """
-    assert load_tiny(runner, tiny, source).kind == "loaded"
+    call = ExtensionCall("load", "tiny", {"sources": [], "is_python_module": False})
+    assert load_tiny(runner, tiny, source, call).kind == "loaded"
     frame = runner.call(torch.ones(2))
 
     assert value(runner, frame, torch.ones(2)).tolist() == [6.0, 6.0]
