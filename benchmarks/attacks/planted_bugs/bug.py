@@ -12,6 +12,7 @@ UNIT = "tests/unit/"
 PIPELINE = UNIT + "evaluator/pipeline/test_verdicts.py"
 SUPPRESSION = UNIT + "evaluator/pipeline/test_launch_suppression.py"
 RULES = UNIT + "evaluator/test_supervisor_rules.py"
+REQUESTS = UNIT + "evaluator/runners/test_build_requests.py"
 RUNNER = UNIT + "evaluator/runners/test_cpu_runner.py"
 
 

@@ -241,6 +241,29 @@ HOUSEKEEPING = (
         ),
     ),
     *planted(
+        "evaluator/context.py",
+        REQUESTS,
+        (
+            "a candidate that asked for a build meets the same inputs again",
+            "return derive(self.root, *names, *self._digests)",
+            "return derive(self.root, *names)",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/build_requests.py",
+        REQUESTS,
+        (
+            "a candidate may ask for a build until its evaluation suits it",
+            "if not self._accepted:",
+            "if self._accepted is None:",
+        ),
+        (
+            "a candidate may ask for any number of builds",
+            "if self._left <= 0:",
+            "if self._left < -99:",
+        ),
+    ),
+    *planted(
         "evaluator/pipeline/prepare.py",
         RULES,
         (

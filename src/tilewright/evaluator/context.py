@@ -6,18 +6,26 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from tilewright.evaluator.processes.host import DeviceHost
-from tilewright.evaluator.runners.build_requests import RequestedBuild
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.stream_use import names_streams
 from tilewright.records import EvalRequest
+from tilewright.wire.extension_calls import ExtensionCall
 from tilewright.wire.frames import Fields
 
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
 """Baselines that torch compiles, with the mode of `torch.compile`."""
 Emit = Callable[[str, Fields], None]
 """Reports an event of the evaluation's progress, with its fields."""
+
+
+class RequestedBuild(NamedTuple):
+    """An extension that an implementation asked for."""
+
+    implementation: str
+    call: ExtensionCall
 
 
 @dataclass(frozen=True)

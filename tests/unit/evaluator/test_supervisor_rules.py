@@ -18,7 +18,7 @@ from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.devices import CPU
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import Probe
-from tilewright.evaluator.pipeline import prepare
+from tilewright.evaluator.pipeline import prepare, requested_builds
 from tilewright.evaluator.pipeline.correctness import hidden_cases
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.messages import EvaluationEnded
@@ -81,10 +81,13 @@ def test_builds_are_cached_by_content_and_never_by_name(tmp_path: Path, monkeypa
         return {"kernel": made.files[0].text.encode()}
 
     monkeypatch.setattr(prepare, "_build", fake)
-    monkeypatch.setattr(prepare.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(requested_builds.shutil, "which", lambda name: f"/usr/bin/{name}")
     host = SimpleNamespace(home=tmp_path, device=CPU)
     pool = SimpleNamespace(builds={})
-    session: Any = SimpleNamespace(host=host, on_gpu=False, runners=pool, request=request())
+    context = SimpleNamespace(requested=())
+    session: Any = SimpleNamespace(
+        host=host, on_gpu=False, runners=pool, request=request(), context=context
+    )
     other = SOURCE.replace("return 0", "return 1")
     for text in (SOURCE, other, SOURCE, other):
         prepare.build(session, "candidate", candidate(text))

@@ -281,6 +281,7 @@ def test_an_extension_that_was_not_built_is_asked_for_and_the_runner_ends(
     frame = load_tiny(runner, tiny, source)
 
     assert frame.kind == "unbuilt"
+    assert read(runner.role.receive(), ErrorReport).type == "SystemExit"
     assert read_call(frame.body) == ExtensionCall(
         "load_inline", "tiny", {"cpp_sources": ["a", "b"]}
     )

@@ -40,8 +40,6 @@ from tilewright.wire.names import COMPILED_BY_TRITON
 
 MAX_ARTIFACT_BYTES = MAX_BODY_BYTES // 2
 """Most bytes of compiled kernels: a load frame must also carry the candidate's sources."""
-MAX_LIBRARY_BYTES = MAX_BODY_BYTES // 8 * 7
-"""Most bytes of libraries of one candidate: the rest of a load frame is for its sources."""
 MAX_CALL_SHAPES = 256
 """Problems whose call shapes are remembered; each takes some kilobytes."""
 
@@ -88,8 +86,10 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
     plan = _language(candidate.language).plan(candidate)
     made = {} if plan.kind == "none" else _planned(session, plan, candidate)
     made = {**made, **requested_artifacts(session, name, candidate)}
-    if (total := sum(map(len, made.values()))) > MAX_LIBRARY_BYTES:
-        message = f"its libraries have {total} bytes, at most {MAX_LIBRARY_BYTES} are allowed"
+    sizes = [*map(len, made.values()), *(len(file.text.encode()) for file in candidate.files)]
+    if (total := sum(sizes)) > MAX_BODY_BYTES:
+        # All of it goes into one frame to a runner.
+        message = f"sources and libraries have {total} bytes, at most {MAX_BODY_BYTES} are allowed"
         raise EvaluationEnded.failed(Stage.BUILD, FailureReason.BUILD, message)
     session.runners.builds[name] = Build(plan.loader, made)
     return plan

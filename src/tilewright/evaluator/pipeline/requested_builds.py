@@ -14,16 +14,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from tilewright.evaluator.context import RequestedBuild
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.devices.toolchain import headers, processor, toolchain
 from tilewright.evaluator.pipeline.builds import exchange, read_cache, write_cache
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
-from tilewright.evaluator.runners.build_requests import (
-    MAX_REQUESTS,
-    RequestedBuild,
-    read_call,
-)
+from tilewright.evaluator.runners.build_requests import MAX_REQUESTS, read_call
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import Candidate, EvalRequest, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason

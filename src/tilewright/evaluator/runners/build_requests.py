@@ -7,10 +7,11 @@ or to be timed anew, so it may ask only before it has answered a first call of a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from tilewright.evaluator.context import RequestedBuild
 from tilewright.evaluator.runners.messages import SelfReported, Text
 from tilewright.records.codes import FailureReason
 from tilewright.wire.extension_calls import ExtensionCall
@@ -19,7 +20,7 @@ MAX_REQUESTS = 8
 """Extensions that an implementation may ask for, each of which costs one more evaluation. Published
 candidates build one or two."""
 MAX_REQUEST_BYTES = 4 << 20
-"""Bytes of a request: more than all sources of a candidate may have."""
+"""Bytes of a request, whose sources are text: it bounds what a hostile runner makes us parse."""
 LOADING = "load"
 """What a process is asked for before its first call, as a name beside those of cases."""
 _Source = Annotated[str, Field(max_length=MAX_REQUEST_BYTES)]
@@ -36,13 +37,6 @@ class RequestedCall(SelfReported):
         dict[Text, _Source | bool | int | _Listed | _Named | None], Field(max_length=32)
     ]
     files: Annotated[dict[Text, _Source], Field(max_length=256)]
-
-
-class RequestedBuild(NamedTuple):
-    """An extension that an implementation asked for."""
-
-    implementation: str
-    call: ExtensionCall
 
 
 class BuildRequested(Exception):

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from tests.unit.records.test_validation import REQUEST
-from tilewright.evaluator.context import EvaluationContext
+from tilewright.evaluator.context import EvaluationContext, RequestedBuild
 from tilewright.evaluator.runners.build_requests import (
     LOADING,
     MAX_REQUEST_BYTES,
     BuildRequested,
     BuildRequests,
-    RequestedBuild,
     read_call,
 )
 from tilewright.wire.extension_calls import ExtensionCall
