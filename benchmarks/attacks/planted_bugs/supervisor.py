@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, RUNNER, SUPPRESSION, UNIT, planted
+from benchmarks.attacks.planted_bugs.bug import (
+    PIPELINE,
+    REQUESTS,
+    RULES,
+    RUNNER,
+    SUPPRESSION,
+    UNIT,
+    planted,
+)
 
 VERDICT = (
     *planted(

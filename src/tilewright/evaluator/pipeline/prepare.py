@@ -86,7 +86,7 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
     plan = _language(candidate.language).plan(candidate)
     made = {} if plan.kind == "none" else _planned(session, plan, candidate)
     made = {**made, **requested_artifacts(session, name, candidate)}
-    sizes = [*map(len, made.values()), *(len(file.text.encode()) for file in candidate.files)]
+    sizes = [*map(len, made.values()), *(len(file.data) for file in candidate.files)]
     if (total := sum(sizes)) > MAX_BODY_BYTES:
         # All of it goes into one frame to a runner.
         message = f"sources and libraries have {total} bytes, at most {MAX_BODY_BYTES} are allowed"
