@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import socket
+import sys
 from collections import defaultdict
 from contextlib import nullcontext
 from typing import Any
@@ -43,6 +44,11 @@ _end_pool = _binding._cuda_endAllocateToPool
 _release_pool = _binding._cuda_releasePool
 
 
+def _names(leaves: list[Any]) -> list[int]:
+    """Return how many references Python has to each output."""
+    return [sys.getrefcount(leaf) for leaf in leaves]
+
+
 def _references(leaf: torch.Tensor) -> int:
     """Return how many tensors refer to the memory of one."""
     return int(_use_count(leaf.untyped_storage()._cdata))
@@ -71,8 +77,10 @@ class GpuCallMemory(CallMemory[Block]):
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         output = torch.zeros(1)
         leaf, _ = calls.deliver(output)
+        self._plain_names = _names(calls.flatten(output)[0])[0]
+        """References to an output that its call alone has made, as an object of Python."""
         self._plain_references = _references(leaf[0])
-        """References to the memory of an output that its call alone has made."""
+        """The same as memory, to which several tensors may refer."""
 
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
         """Open a new input block and, the first time, the work block; return the answer."""
@@ -142,17 +150,19 @@ class GpuCallMemory(CallMemory[Block]):
             with watch:
                 output = calls.run(function, call)
             leaves, structure = calls.deliver(output)
-            leaves = [self._given_away(leaf) for leaf in leaves]
+            named = _names(calls.flatten(output)[0])
+            leaves = [self._given_away(*pair) for pair in zip(leaves, named, strict=False)]
             return output, self._in_work_block(leaves), structure
         finally:
             if self.routes:
                 self.end_route()
 
-    def _given_away(self, leaf: Any) -> Any:  # noqa: ANN401
+    def _given_away(self, leaf: Any, names: int) -> Any:  # noqa: ANN401
         """Return a leaf, or a copy of it if the candidate keeps its memory for other calls."""
-        if not calls.is_plain(leaf) or _references(leaf) <= self._plain_references:
+        if not calls.is_plain(leaf):
             return leaf
-        return calls.copy_of(leaf)
+        kept = names > self._plain_names or _references(leaf) > self._plain_references
+        return calls.copy_of(leaf) if kept else leaf
 
     def _in_work_block(self, leaves: list[Any]) -> list[Any]:
         """Copy leaves outside the work block into its reserve, as far as it has capacity."""
