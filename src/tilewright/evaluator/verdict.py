@@ -67,6 +67,14 @@ class CorrectnessObservations:
 
 
 @dataclass
+class WrongOutputCause:
+    """The cause of a wrong output, as calls in new processes show it."""
+
+    passes_with_initial_weights: bool | None = None
+    stale_after_first_call: bool = False
+
+
+@dataclass
 class Observations:
     """All observations of the stages. Each stage appends; only the verdict reads all of it."""
 
@@ -75,8 +83,7 @@ class Observations:
     times: list[CaseTimes] = field(default_factory=list)
     right_when_suppressed: bool | None = None
     lacking_weights: list[str] = field(default_factory=list)
-    passes_with_initial_weights: bool | None = None
-    stale_after_first_call: bool = False
+    cause: WrongOutputCause = field(default_factory=WrongOutputCause)
     profile: Profile | None = None
     kernels: list[KernelTime] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
@@ -169,8 +176,8 @@ def _evidence(context: EvaluationContext, observations: Observations) -> Evidenc
         unfinished_work_s=max((unfinished_work_s(case) for case in times), default=0.0),
         disturbed=_median(times[-1].disturbed) if times else 0.0,
         lacking_weights=tuple(observations.lacking_weights),
-        passes_with_initial_weights=observations.passes_with_initial_weights,
-        stale_after_first_call=observations.stale_after_first_call,
+        passes_with_initial_weights=observations.cause.passes_with_initial_weights,
+        stale_after_first_call=observations.cause.stale_after_first_call,
     )
 
 

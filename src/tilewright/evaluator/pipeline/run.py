@@ -156,6 +156,6 @@ def _explained(session: EvaluationSession, outcome: Outcome) -> Outcome:
         return caused_by_build(session, outcome)
     if isinstance(outcome, Incorrect) and session.runners.has_weights and not seen.times:
         find_cause(session)
-        if seen.passes_with_initial_weights:
+        if seen.cause.passes_with_initial_weights:
             return outcome.model_copy(update={"kind": "weights"})
     return outcome

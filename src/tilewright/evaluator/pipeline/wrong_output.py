@@ -36,10 +36,10 @@ def find_cause(session: EvaluationSession) -> None:
     if right:
         other = (failed[0], "nominal", OTHER_REPEAT)
         later = passes_when_fresh(session, [other, failed], load_new)
-        seen.stale_after_first_call = later is False
+        seen.cause.stale_after_first_call = later is False
     elif right is False:
         session.judge.request(ResetWeights())
-        seen.passes_with_initial_weights = passes_when_fresh(
+        seen.cause.passes_with_initial_weights = passes_when_fresh(
             session, [failed], session.runners.load_initial
         )
 
