@@ -19,7 +19,7 @@ BEHAVIOUR_FILES = {
     *("evaluator/judge/test_timed_output_size.py", "evaluator/judge/test_weight_messages.py"),
     *("evaluator/pipeline/test_verdicts.py", "evaluator/test_supervisor_rules.py"),
     *("evaluator/timing/test_fresh_inputs.py", "evaluator/timing/test_gpu_replicates.py"),
-    "evaluator/timing/test_self_reported_times.py",
+    *("evaluator/timing/test_self_reported_times.py", "evaluator/timing/test_varied_calls.py"),
     *("executors/test_client_extra.py", "executors/test_device_choice.py"),
     *("languages/test_detection_and_builds.py", "problems/sets/test_damaged_rows.py"),
     *("records/test_validation.py", "reports/test_reported_numbers.py"),

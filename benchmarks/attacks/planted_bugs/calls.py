@@ -187,6 +187,11 @@ VALUES = (
             "    plain.items.clear()\n",
         ),
         (
+            "every tail of a timed call is thick",
+            "bool(seed & 1)",
+            "False",
+        ),
+        (
             "inputs of timed calls are always nominal",
             "plain = changed if varied else plain",
             "plain = plain if varied else plain",

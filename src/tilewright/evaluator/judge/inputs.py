@@ -147,11 +147,16 @@ def keeps_values(value: Any) -> bool:  # noqa: ANN401
 
 
 def varied_arguments(
-    args: list[Any], structured: list[bool], variation: str, generator: torch.Generator
+    args: list[Any],
+    structured: list[bool],
+    variation: str,
+    generator: torch.Generator,
+    *,
+    thin: bool = False,
 ) -> list[Any]:
     """Return arguments with one variation; those that are structured keep their values."""
     return [
-        value if keep else vary(value, variation, generator, structured=False)
+        value if keep else vary(value, variation, generator, structured=False, thin=thin)
         for value, keep in zip(args, structured, strict=True)
     ]
 

@@ -172,3 +172,15 @@ def test_gradients_of_outputs_are_new_too():
         (upstream,) = sample.grad_outputs()
         assert not any(torch.equal(upstream, old) for old in seen)
         seen.append(upstream.clone())
+
+
+def test_half_of_the_heavy_tails_of_timed_calls_change_a_few_elements_only():
+    reference = load("(torch.rand(256, 512, generator=generator),)", "1 * x")
+    sample, many = sampled(reference), 256 * 512 * variations.TAIL_SHARE
+    for seed in range(5, 11):
+        assert renew(reference, sample, seed, "heavy_tail")
+        changed = int((leaves(sample)[0] > 1).sum())
+        if seed % 2:
+            assert 0 < changed < 4 * variations.FEW_OUTLIERS
+        else:
+            assert 0.9 * many < changed < 1.1 * many
