@@ -198,8 +198,8 @@ VALUES = (
         ),
         (
             "inputs of another layout are written",
-            "if not same_layout(tree, sample.tree):",
-            "if not tree:",
+            "fresh = same_layout(tree, sample.tree)",
+            "fresh = True",
         ),
         (
             "gradients of timed calls keep their values",

@@ -80,7 +80,7 @@ JUDGE = (
         UNIT + "evaluator/judge/test_weight_messages.py",
         (
             "weights are not resampled",
-            "weights.resample(model, message.seed)",
+            "weights.resample(model, message.seed, self._buffers)",
             "{name: v.clone() for name, v in model.named_parameters()}",
         ),
         (

@@ -1,8 +1,8 @@
 """The build process: it compiles a candidate's native code in the sandbox, before a device lease.
 
 This process runs foreign code and dies after one answer: the shared libraries, as untrusted as
-the source. For an extension it imports the candidate's module, which calls torch's own builder, or
-it makes the call that a runner of the candidate wanted to make.
+the source. For an extension it imports the candidate's module, which calls torch's own builder.
+If a runner of the candidate requested the build, it makes the call that the runner described.
 """
 
 from __future__ import annotations

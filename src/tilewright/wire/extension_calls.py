@@ -57,5 +57,5 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def is_failed(key: str) -> bool:
-    """Tell whether a key stands for what the compiler said of a build that failed."""
+    """Tell whether a key is that of a failed build's compiler output."""
     return len(key) == DIGEST_CHARS + 1 and key.endswith(" ")

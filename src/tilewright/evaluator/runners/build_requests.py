@@ -1,7 +1,7 @@
 """Requests of a runner for extensions that were not built: what may be asked, when, and how often.
 
 A request makes the evaluation begin again. A candidate could use that to be judged on other inputs,
-or to be timed anew, so it may ask only before it has answered a first call of a size.
+or to be timed anew. So it may request a build only before it has answered a first call of a size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ candidates build one or two."""
 MAX_REQUEST_BYTES = 4 << 20
 """Bytes of a request, whose sources are text: it bounds what a hostile runner makes us parse."""
 LOADING = "load"
-"""What a process is asked for before its first call, as a name beside those of cases."""
+"""Name of the time before the first call of a process, next to the names of cases."""
 _Source = Annotated[str, Field(max_length=MAX_REQUEST_BYTES)]
 _Listed = Annotated[list[_Source], Field(max_length=1024)]
 _Named = Annotated[dict[Text, Text], Field(max_length=1024)]
@@ -48,7 +48,7 @@ class BuildRequested(Exception):
 
 
 class BuildRequests:
-    """What one runner may ask for, and when. Lifetime: the runner."""
+    """The builds that one runner may request, and when. Lifetime: the runner."""
 
     def __init__(
         self,

@@ -127,7 +127,7 @@ class Recorder:
         self.libraries: dict[str, str] = {}
         """Path of each library by its key."""
         self.errors: dict[str, bytes] = {}
-        """What the compiler said of each build that failed, by its key."""
+        """The output of the compiler for each build that failed, by its key."""
 
     def install(self) -> None:
         """Record the calls that a candidate makes."""
