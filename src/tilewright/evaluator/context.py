@@ -12,7 +12,7 @@ from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.stream_use import names_streams
 from tilewright.records import EvalRequest
-from tilewright.wire.extension_calls import ExtensionCall
+from tilewright.wire.builder_calls import BuilderCall
 from tilewright.wire.frames import Fields
 
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
@@ -25,7 +25,7 @@ class RequestedBuild(NamedTuple):
     """An extension that an implementation asked for."""
 
     implementation: str
-    call: ExtensionCall
+    call: BuilderCall
 
 
 @dataclass(frozen=True)

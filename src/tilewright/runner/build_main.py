@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.runner.loaders import python
-from tilewright.runner.loaders.extensions import Recorder
+from tilewright.runner.loaders.extension_builds import Recorder
 from tilewright.runner.main import ROOT, describe_error, write_files
-from tilewright.wire.extension_calls import CALL_FILE, ExtensionCall
+from tilewright.wire.builder_calls import CALL_FILE, BuilderCall
 from tilewright.wire.frames import MAX_BODY_BYTES, Channel, Frame
 
 Made = tuple[dict[str, str], dict[str, bytes]]
@@ -98,7 +98,7 @@ def _import(fields: dict[str, Any], paths: dict[str, str]) -> Made:
 
 def _make_call(paths: dict[str, str]) -> Made:
     """Make one call that a runner described; a failure is for the candidate to handle."""
-    call = ExtensionCall.decoded(Path(paths[CALL_FILE]).read_bytes())
+    call = BuilderCall.decoded(Path(paths[CALL_FILE]).read_bytes())
     parts = [(path, text.encode()) for path, text in call.files.items()]
     sizes = [{"path": path, "size": len(data)} for path, data in parts]
     write_files(sizes, b"".join(data for _, data in parts))

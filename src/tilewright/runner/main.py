@@ -28,7 +28,7 @@ from tilewright.runner.launch_counter import Launches, unpack_cache
 from tilewright.runner.loaders import c_abi, python
 from tilewright.runner.operator_counts import OperatorCounts
 from tilewright.runner.sandbox import seccomp
-from tilewright.wire.extension_calls import ExtensionCall
+from tilewright.wire.builder_calls import BuilderCall
 from tilewright.wire.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.wire.names import COMPILED_BY_TRITON
 from tilewright.wire.tensors import build, dtype_name
@@ -108,7 +108,7 @@ class RunnerProcess:
             function = torch.compile(function, mode=mode)
         return function
 
-    def _request_build(self, call: ExtensionCall) -> NoReturn:
+    def _request_build(self, call: BuilderCall) -> NoReturn:
         """Ask for an extension that was not built, and end: the evaluation begins again with it."""
         self.channel.send("unbuilt", {}, call.encoded())
         os._exit(0)

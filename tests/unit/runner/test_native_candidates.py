@@ -21,7 +21,7 @@ from tilewright.evaluator.runners.messages import Built, ErrorReport, Result, re
 from tilewright.runner import build_main
 from tilewright.runner.launch_counter import Launches
 from tilewright.runner.loaders import c_abi, python
-from tilewright.wire.extension_calls import ExtensionCall, artifact_key
+from tilewright.wire.builder_calls import BuilderCall, artifact_key
 
 pytestmark = [
     pytest.mark.usefixtures("runner_folder"),
@@ -237,11 +237,11 @@ def test_a_missing_entry_is_an_error(runner, axpy):
     assert read(frame, ErrorReport).type == "AttributeError"
 
 
-INLINE = ExtensionCall("load_inline", "tiny", {"cpp_sources": ""})
+INLINE = BuilderCall("load_inline", "tiny", {"cpp_sources": ""})
 
 
 def load_tiny(
-    runner: RunnerRole, library: bytes, source: str, call: ExtensionCall = INLINE, **changes: Any
+    runner: RunnerRole, library: bytes, source: str, call: BuilderCall = INLINE, **changes: Any
 ) -> Any:
     files: dict[str, str | bytes] = {"candidate.py": source, "lib_0.so": library}
     key = artifact_key(call.digest(), changes.pop("module", "tiny"))
@@ -282,9 +282,7 @@ def test_an_extension_that_was_not_built_is_asked_for_and_the_runner_ends(
 
     assert frame.kind == "unbuilt"
     assert read(runner.role.receive(), ErrorReport).type == "SystemExit"
-    assert read_call(frame.body) == ExtensionCall(
-        "load_inline", "tiny", {"cpp_sources": ["a", "b"]}
-    )
+    assert read_call(frame.body) == BuilderCall("load_inline", "tiny", {"cpp_sources": ["a", "b"]})
 
 
 def test_a_library_is_found_under_another_name(runner, tiny):
@@ -324,7 +322,7 @@ finally:
 def work(x):
     return torch.ops.tiny_ops.thrice(x) + torch.ops.tiny_ops.thrice.default(x)
 """
-    call = ExtensionCall("load", "tiny", {"sources": [], "is_python_module": False})
+    call = BuilderCall("load", "tiny", {"sources": [], "is_python_module": False})
     assert load_tiny(runner, tiny, source, call).kind == "loaded"
     frame = runner.call(torch.ones(2))
 

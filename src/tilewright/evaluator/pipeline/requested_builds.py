@@ -24,7 +24,7 @@ from tilewright.evaluator.runners.build_requests import MAX_REQUESTS, read_call
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import Candidate, EvalRequest, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
-from tilewright.wire.extension_calls import CALL_FILE, ExtensionCall, is_failed, split_key
+from tilewright.wire.builder_calls import CALL_FILE, BuilderCall, is_failed, split_key
 
 
 def require_compiler(tool: str = "g++") -> None:
@@ -45,7 +45,7 @@ def requested_artifacts(
 
 
 def _library(
-    session: EvaluationSession, candidate: Candidate, call: ExtensionCall
+    session: EvaluationSession, candidate: Candidate, call: BuilderCall
 ) -> dict[str, bytes]:
     """Return the library of one call, or what the compiler said of it, by its key."""
     require_compiler()
@@ -126,8 +126,8 @@ def caused_by_build(session: EvaluationSession, outcome: Failed) -> Failed:
     built = session.runners.builds.get("candidate")
     if built is None or outcome.reason != FailureReason.EXCEPTION:
         return outcome
-    for key, said in built.artifacts.items():
+    for key, text in built.artifacts.items():
         if is_failed(key):
-            message = f"{said.decode(errors='replace')}\n{outcome.message}"
+            message = f"{text.decode(errors='replace')}\n{outcome.message}"
             return Failed(stage=Stage.BUILD, reason=FailureReason.BUILD, message=message)
     return outcome

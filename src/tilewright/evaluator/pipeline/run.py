@@ -17,6 +17,7 @@ from tilewright.evaluator.pipeline.lifecycle import (
     start_judge,
 )
 from tilewright.evaluator.pipeline.prepare import prepare
+from tilewright.evaluator.pipeline.repetition import reason_to_repeat
 from tilewright.evaluator.pipeline.requested_builds import caused_by_build, recall, remember
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
@@ -33,19 +34,10 @@ from tilewright.records import (
     Failed,
     Incorrect,
     Outcome,
-    Rejected,
 )
-from tilewright.records.codes import FailureReason, FindingCode
 
 MAX_ATTEMPTS = 2
 """Evaluations until a failure of tilewright itself is raised: a lost process rarely recurs."""
-TIME_BASED_CODES = {
-    FindingCode.UNTIMED_WORK,
-    FindingCode.UNFINISHED_WORK,
-    FindingCode.BASELINE_INTERFERENCE,
-}
-"""Finding codes that rest on times alone, which a busy machine changes."""
-
 StageFunction = Callable[[EvaluationSession], None]
 """A part of the evaluation. It raises `EvaluationEnded` if no later part is needed, and
 `ProblemError` if the problem or a baseline fails."""
@@ -87,11 +79,11 @@ def evaluate(
     while True:
         try:
             report = _evaluate_once(context, checks)
-        except BuildRequested as asked:
+        except BuildRequested as unbuilt:
             # No failure of tilewright, so no attempt: the runner's own limit ends it.
-            context = replace(context, requested=(*context.requested, asked.build))
+            context = replace(context, requested=(*context.requested, unbuilt.build))
             remember(host, request, context.requested)
-            emit("retry", {"because": str(asked)})
+            emit("retry", {"because": str(unbuilt)})
             continue
         except InfrastructureError as error:
             failures += 1
@@ -102,40 +94,26 @@ def evaluate(
                 host.end_idle()
             emit("retry", {"because": str(error)})
             continue
-        reason = "" if repeated else _reason_to_repeat(report, host)
+        reason = "" if repeated else reason_to_repeat(report, host)
         if not reason:
             return report
         repeated = True
         emit("retry", {"because": reason})
 
 
-def _reason_to_repeat(report: EvalReport, host: DeviceHost) -> str:
-    """Return why tilewright itself may be the cause of a verdict; empty: it is not."""
-    outcome = report.outcome
-    if isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY:
-        crowded = host.device.is_gpu and host.end_idle()
-        return "it ran out of memory while idle processes held some" if crowded else ""
-    if (
-        isinstance(outcome, Rejected)
-        and {item.code for item in outcome.findings} <= TIME_BASED_CODES
-    ):
-        return "a rejection by times alone is confirmed once"
-    return ""
-
-
 def _evaluate_once(context: EvaluationContext, checks: tuple[str, ...] | None) -> EvalReport:
     refuse_quarantined(context.host)
-    asked: BuildRequested | None = None
+    unbuilt: BuildRequested | None = None
     outcome: Outcome = Correct()
     with EvaluationSession(context) as session:
         try:
             outcome = _run_stages(session)
         except BuildRequested as error:
             # After an exception the session would end its judge, which nothing has happened to.
-            asked = error
+            unbuilt = error
         context.host.suspect |= isinstance(outcome, Failed) and session.on_gpu
-    if asked is not None:
-        raise asked
+    if unbuilt is not None:
+        raise unbuilt
     return build_report(context, session.observations, outcome, session.calibration, checks=checks)
 
 

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from tilewright.evaluator.context import RequestedBuild
 from tilewright.evaluator.runners.messages import SelfReported, Text
 from tilewright.records.codes import FailureReason
-from tilewright.wire.extension_calls import ExtensionCall
+from tilewright.wire.builder_calls import BuilderCall
 
 MAX_REQUESTS = 8
 """Extensions that an implementation may ask for, each of which costs one more evaluation. Published
@@ -93,6 +93,6 @@ class BuildRequests:
         raise BuildRequested(RequestedBuild(self._implementation, call))
 
 
-def read_call(body: bytes) -> ExtensionCall:
+def read_call(body: bytes) -> BuilderCall:
     """Return the call in a request, or raise `ValidationError`."""
-    return ExtensionCall(**RequestedCall.model_validate_json(body).model_dump())
+    return BuilderCall(**RequestedCall.model_validate_json(body).model_dump())

@@ -36,7 +36,7 @@ from tilewright.evaluator.runners.host_call import host_call, measure_empty_call
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.records import Candidate, IsolationStatus
 from tilewright.records.codes import UnjudgedReason
-from tilewright.wire.extension_calls import split_key
+from tilewright.wire.builder_calls import split_key
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import IsolationLayer
 

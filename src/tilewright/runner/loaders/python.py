@@ -17,8 +17,8 @@ import torch
 from torch.utils import cpp_extension
 
 from tilewright.runner.launch_counter import Launches, poison
-from tilewright.runner.loaders.extensions import described
-from tilewright.wire.extension_calls import BUILDERS, ExtensionCall, is_failed, split_key
+from tilewright.runner.loaders.extension_builds import described
+from tilewright.wire.builder_calls import BUILDERS, BuilderCall, is_failed, split_key
 
 
 class EntryMissing(Exception):
@@ -66,7 +66,7 @@ def install_extensions(
     artifacts: dict[str, str],
     launches: Launches,
     root: str,
-    request: Callable[[ExtensionCall], NoReturn],
+    request: Callable[[BuilderCall], NoReturn],
 ) -> None:
     """Make torch's builders answer with the libraries at the paths in `artifacts`.
 

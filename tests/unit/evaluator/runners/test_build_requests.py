@@ -16,9 +16,9 @@ from tilewright.evaluator.runners.build_requests import (
     BuildRequests,
     read_call,
 )
-from tilewright.wire.extension_calls import ExtensionCall
+from tilewright.wire.builder_calls import BuilderCall
 
-CALL = ExtensionCall("load_inline", "own", {"cpp_sources": "code", "with_cuda": False})
+CALL = BuilderCall("load_inline", "own", {"cpp_sources": "code", "with_cuda": False})
 
 
 def open_requests(left: int = 1, **changes: Any) -> BuildRequests:
@@ -61,7 +61,7 @@ def test_requests_are_limited_in_number():
 
 
 def test_requests_are_limited_in_size():
-    large = ExtensionCall("load_inline", "own", {"cpp_sources": "x" * MAX_REQUEST_BYTES})
+    large = BuilderCall("load_inline", "own", {"cpp_sources": "x" * MAX_REQUEST_BYTES})
     reason, text = open_requests().refusal(large.encoded())
 
     assert reason == "build"
@@ -101,12 +101,12 @@ def test_a_request_is_read_as_it_was_written():
 
 
 def test_with_a_build_that_was_asked_for_all_secrets_are_others():
-    def context(*calls: ExtensionCall) -> EvaluationContext:
+    def context(*calls: BuilderCall) -> EvaluationContext:
         builds = tuple(RequestedBuild("candidate", call) for call in calls)
         host: Any = None
         return EvaluationContext(host, REQUEST, "0" * 32, lambda *_: None, lambda: None, builds)
 
-    other = ExtensionCall("load", "own", {"sources": []})
+    other = BuilderCall("load", "own", {"sources": []})
     contexts = [context(), context(CALL), context(CALL, other)]
     assert len({each.seed("inputs", "small") for each in contexts}) == 3
     assert len({each.choices("sizes").random() for each in contexts}) == 3

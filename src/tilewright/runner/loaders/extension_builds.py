@@ -13,10 +13,10 @@ from typing import Any
 
 from torch.utils import cpp_extension
 
-from tilewright.wire.extension_calls import (
+from tilewright.wire.builder_calls import (
     BUILDERS,
     Argument,
-    ExtensionCall,
+    BuilderCall,
     artifact_key,
 )
 
@@ -48,7 +48,7 @@ class UnplainArgument(TypeError):
 
 def described(
     builder: str, original: Build, args: tuple[Any, ...], kwargs: dict[str, Any], root: str
-) -> ExtensionCall:
+) -> BuilderCall:
     """Return a call as plain data, with the files that it reads."""
     known = signature(original)
     bound = known.bind(*args, **kwargs).arguments
@@ -58,7 +58,7 @@ def described(
         if name not in IGNORED and value != known.parameters[name].default
     }
     files = _take_files(arguments, root) if builder == "load" else {}
-    return ExtensionCall(builder, str(bound["name"]), arguments, files)
+    return BuilderCall(builder, str(bound["name"]), arguments, files)
 
 
 def _plain(name: str, value: Any) -> Argument:  # noqa: ANN401
@@ -140,7 +140,7 @@ class Recorder:
         bound = signature(original).bind(*args, **kwargs).arguments
         return self._built(digest, original, bound)
 
-    def make(self, call: ExtensionCall) -> None:
+    def make(self, call: BuilderCall) -> None:
         """Make a call that another process described; its files are in their places."""
         original = self._originals[call.builder]
         self._built(call.digest(), original, {"name": call.name, **call.arguments})

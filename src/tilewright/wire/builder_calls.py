@@ -16,7 +16,7 @@ DIGEST_CHARS = 64
 
 
 @dataclass(frozen=True)
-class ExtensionCall:
+class BuilderCall:
     """A call of one of `BUILDERS`.
 
     Attributes:
@@ -41,7 +41,7 @@ class ExtensionCall:
         return json.dumps(vars(self), sort_keys=True).encode()
 
     @classmethod
-    def decoded(cls, data: bytes) -> ExtensionCall:
+    def decoded(cls, data: bytes) -> BuilderCall:
         """Return the call that `encoded` wrote; the data must come from a process of ours."""
         return cls(**json.loads(data))
 

@@ -12,8 +12,8 @@ from torch.utils import cpp_extension
 from tests.unit.runner.test_native_candidates import build
 from tilewright.evaluator.runners.messages import ErrorReport, read
 from tilewright.runner import build_main
-from tilewright.runner.loaders.extensions import UnplainArgument, described
-from tilewright.wire.extension_calls import CALL_FILE, ExtensionCall, artifact_key, is_failed
+from tilewright.runner.loaders.extension_builds import UnplainArgument, described
+from tilewright.wire.builder_calls import CALL_FILE, BuilderCall, artifact_key, is_failed
 from tilewright.wire.frames import MAX_BODY_BYTES
 
 pytestmark = pytest.mark.usefixtures("runner_folder")
@@ -35,7 +35,7 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return data
 
 
-CALLED = ExtensionCall("load_inline", "tiny", {"cpp_sources": "code"})
+CALLED = BuilderCall("load_inline", "tiny", {"cpp_sources": "code"})
 BUILDS = """
 from torch.utils.cpp_extension import load_inline
 assert load_inline("tiny", "code", "/tmp/anywhere") == "tiny"
@@ -63,7 +63,7 @@ def test_a_build_that_the_candidate_does_without_is_answered_with_its_error(buil
 @pytest.mark.parametrize("sources", ["code", "error"])
 def test_a_requested_call_is_built_like_one_at_import(builder, sources):
     builder.append(LIBRARY)
-    call = ExtensionCall("load_inline", "tiny", {"cpp_sources": sources}, {"csrc/k.cpp": "1;"})
+    call = BuilderCall("load_inline", "tiny", {"cpp_sources": sources}, {"csrc/k.cpp": "1;"})
     frame = build({CALL_FILE: call.encoded().decode()}, build="call", header="")
     name = "tiny_v1" if sources == "code" else ""
 
@@ -81,7 +81,7 @@ def test_libraries_too_large_for_a_frame_are_an_error_report(builder):
 
 def call(
     *args: Any, builder: str = "load_inline", root: str = "/tmp", **kwargs: Any
-) -> ExtensionCall:
+) -> BuilderCall:
     return described(builder, getattr(cpp_extension, builder), args, kwargs, root)
 
 
@@ -118,7 +118,7 @@ def test_an_argument_that_is_no_plain_data_is_refused():
 def test_a_call_survives_its_journey():
     made = call("n", "code", functions=["f"], with_cuda=False, extra_cflags=[])
 
-    assert ExtensionCall.decoded(made.encoded()) == made
+    assert BuilderCall.decoded(made.encoded()) == made
 
 
 def test_sources_in_a_temporary_folder_are_moved_below_the_candidates(tmp_path):
