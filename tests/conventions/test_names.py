@@ -25,14 +25,13 @@ BEHAVIOUR_FILES = {
     *("records/test_validation.py", "reports/test_reported_numbers.py"),
     *("rl/engines/trl/test_trl_contract.py", "rl/test_rejection_and_filters.py"),
     *("rl/test_training_data.py", "runner/sandbox/test_sandbox_steps.py"),
-    *("runner/test_error_reports.py", "runner/test_extensions.py"),
+    "runner/test_error_reports.py",
     *("runner/test_native_candidates.py", "runner/test_triton_candidates.py"),
     *("scoring/test_scipy_agreement.py", "serve/test_server_parts.py"),
 }
 
 SHARED_MODULE_NAMES = {
     "base": "the protocol or base record of each package",
-    "extensions": "one reads calls of torch's builders in source, the other makes them",
     "factory": "makes the objects of its package from settings",
     "loader": "reads the files of its package",
     "main": "the entry point of a program",

@@ -15,7 +15,7 @@ _CUDA_SOURCES_PLACE = 2
 """Position of the CUDA sources in `load_inline(name, cpp_sources, cuda_sources)`."""
 
 
-class BuilderCall(NamedTuple):
+class ExtensionCall(NamedTuple):
     """One call of `load_inline` or `load`."""
 
     builder: str
@@ -23,7 +23,7 @@ class BuilderCall(NamedTuple):
     line: int
 
 
-def extension_calls(module: Module) -> tuple[BuilderCall, ...]:
+def extension_calls(module: Module) -> tuple[ExtensionCall, ...]:
     """Return the calls in the file that build a C++ or CUDA extension, by line.
 
     `load_inline` builds CUDA if it gets CUDA sources. `load` counts as CUDA if the file names a
@@ -35,7 +35,7 @@ def extension_calls(module: Module) -> tuple[BuilderCall, ...]:
         if builder is not None:
             cuda = _inline_cuda(call) if builder == "load_inline" else _names_cuda_file(module)
             cuda = cuda or _truthy_keyword(call, "with_cuda") or _spread_cuda(module, call)
-            found.append(BuilderCall(builder, cuda, call.lineno))
+            found.append(ExtensionCall(builder, cuda, call.lineno))
     return tuple(sorted(found, key=lambda each: each.line))
 
 
