@@ -232,7 +232,6 @@ def _constants(report: EvalReport, build: BuildPlan, plan: ReproductionPlan) -> 
         "COMPARED_FROM": plan.compared_from,
         "TIMED": plan.timed,
         "VARIATIONS": {case: _usable_variations(report, case) for case, _, _ in plan.timed},
-        "RUNNERS": len(request.baselines) + 1,
         "VARIED_SHARE": VARIED_SHARE,
         "RENEWALS": RENEWALS,
         "CHECK_ALL_BYTES": HostClock.check_all_bytes,

@@ -119,6 +119,9 @@ def test_the_script_has_the_inputs_and_expected_outputs_of_the_judge(name, tmp_p
         judge.model.load_state_dict(fresh, strict=False)
         problem.function.load_state_dict(again, strict=False)
     for call in made["CALLS"]:
+        if call.get("renewed"):
+            # `test_inputs_of_timed_calls_are_those_of_the_judge` compares these.
+            continue
         args, grad_outputs, _ = problem.inputs(call)
         sample = inputs.make_sample(
             judge,
@@ -267,7 +270,6 @@ def test_timed_calls_of_the_script_are_those_of_the_judge(tmp_path):
     renewals = session.logged("renew")
     bases = [fields["base"] for fields in session.logged("publish")][3 * len(names) :]
 
-    assert made["RUNNERS"] == len(names)
     assert len(calls) == len(renewals) > 24
     for call, asked in zip(calls, renewals, strict=True):
         assert (call["seed"], call["forward_seed"]) == (asked["seed"], asked["forward_seed"])

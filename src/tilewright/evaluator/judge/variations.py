@@ -50,7 +50,7 @@ FEW_VALUES = 64
 SINGLE_BYTES = 4
 WIDE_RANGE = (torch.float32, torch.float64, torch.bfloat16)
 """Types that hold larger values than float16."""
-TAIL_SHARE = 0.01
+HEAVY_SHARE = 0.01
 """Share of the elements that a heavy tail makes large."""
 FEW_OUTLIERS = 8
 """Large elements of a thin tail, on average. Code that looks at one element in 64 misses all of
@@ -125,7 +125,7 @@ def vary(
     if name.endswith("_half_range") and parts(value).dtype not in WIDE_RANGE:
         # It has the range of float16, or a smaller one.
         return value
-    share = min(FEW_OUTLIERS / max(value.numel(), 1), TAIL_SHARE) if thin else TAIL_SHARE
+    share = min(FEW_OUTLIERS / max(value.numel(), 1), HEAVY_SHARE) if thin else HEAVY_SHARE
     made = _changed(parts(value), name, float(divisor or 1), generator, share)
     changed = from_parts(made.to(parts(value).dtype), value)
     if 0 in value.stride():

@@ -176,7 +176,7 @@ def test_gradients_of_outputs_are_new_too():
 
 def test_half_of_the_heavy_tails_of_timed_calls_change_a_few_elements_only():
     reference = load("(torch.rand(256, 512, generator=generator),)", "1 * x")
-    sample, many = sampled(reference), 256 * 512 * variations.TAIL_SHARE
+    sample, many = sampled(reference), 256 * 512 * variations.HEAVY_SHARE
     for seed in range(5, 11):
         assert renew(reference, sample, seed, "heavy_tail")
         changed = int((leaves(sample)[0] > 1).sum())
