@@ -10,6 +10,8 @@ from tilewright._version import __version__
 from tilewright.checks.evidence import Check, Evidence
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.recorded_environment import environment
+from tilewright.evaluator.judge_client.client import InputSampleInfo
+from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import CheckedCall
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short, untimed_cpu_excess_s
@@ -58,6 +60,13 @@ class CorrectnessObservations:
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
     misplaced: list[OutputMemory] = field(default_factory=list)
+
+    def record_counted(self, result: Result, sample: InputSampleInfo) -> None:
+        """Add the operators of a call, and whether it returned a view of an input."""
+        self.operator_counts.update(result.operator_counts)
+        # Later calls make a view dense, so that nothing shows it there.
+        if any(item.alias for item in result.outputs) and not sample.layout.aliases:
+            self.misplaced.append(OutputMemory.INPUT)
 
     def record(self, made: CheckedCall) -> None:
         """Add what one call shows, other than whether its outputs are right."""

@@ -292,9 +292,10 @@ def _compare_whole(
     oracle = expected.oracle
     if center is not None or oracle is None:
         middle = expected.value if center is None else center
-        ratio = rms_of(output.double() - middle.double()) / (
-            slack * whole_limit(middle, expected.error_rms)
-        )
+        error = rms_of(output.double() - middle.double())
+        limit = slack * whole_limit(middle, expected.error_rms)
+        # Nothing is allowed where every element is zero.
+        ratio = error / limit if limit else math.inf if error else 0.0
         what = "the RMS error"
     else:
         clip = CLIP * expected.reference_error

@@ -170,7 +170,7 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     try:
         made = pool.call(runner, sample, slot)
         if not seen.launches:
-            seen.operator_counts.update(pool.count_operators(runner, sample))
+            seen.record_counted(pool.count_operators(runner, sample), sample)
     except EvaluationEnded as ended:
         message = getattr(ended.outcome, "message", ended.outcome.verdict)
         cases.append(_record(sample, "fail", message[:500]))

@@ -239,13 +239,13 @@ class RunnerPool:
         outputs = [item.described() for item in result.outputs]
         return self.judge.request(CheckOutputs(sample.name, runner.name, outputs))
 
-    def count_operators(self, runner: Runner, sample: InputSampleInfo) -> dict[str, int]:
-        """Return how often an untimed call dispatches each operator, as the runner reports it."""
+    def count_operators(self, runner: Runner, sample: InputSampleInfo) -> Result:
+        """Make a call whose operators are counted; all of its result is self-reported."""
         self.publish(runner, sample, 0)
         start = time.monotonic()
         result = runner.call({**sample.call_fields(0), "count_operators": True})
         self.call_s += time.monotonic() - start
-        return result.operator_counts
+        return result
 
     def load_weights(self, name: str) -> list[str]:
         """Load new weights into a runner and the reference; return names that the runner lacks."""
