@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tilewright.evaluator.judge.memory_reader import HostMemory, read_tensor
 
+MAP_FIXED = 0x10
 PAGE = mmap.PAGESIZE
 UNREADABLE_ADDRESSES = [
     *(0, 8, -1, -PAGE, -(1 << 63), -(1 << 64)),
@@ -52,10 +53,13 @@ def torn() -> Iterator[Torn]:
     made = Torn(address, address + PAGE, address + 2 * PAGE)
     ctypes.memset(made.address, 1, PAGE)
     ctypes.memset(made.behind, 3, PAGE)
-    assert libc.munmap(made.hole, PAGE) == 0
+    # A page beyond the end of a file: an unmapped one could be mapped again by another thread.
+    empty = os.memfd_create("empty")
+    rights, fixed = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | MAP_FIXED
+    assert libc.mmap(made.hole, PAGE, rights, fixed, empty, 0) == made.hole
+    os.close(empty)
     yield made
-    libc.munmap(made.address, PAGE)
-    libc.munmap(made.behind, PAGE)
+    libc.munmap(made.address, 3 * PAGE)
 
 
 def test_a_tensor_is_read_with_its_exact_values(memory):
