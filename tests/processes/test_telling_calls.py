@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.attacks.telling_calls import MIN_FEATURES, SeenCall, seen_calls
 from tests.processes.evaluations import Bench, bench
+from tilewright.evaluator.timing.blocks import MIN_BLOCKS_AT_LIMIT
 
 __all__ = ["bench"]
 
@@ -25,7 +26,8 @@ def calls(bench: Bench) -> list[SeenCall]:
 
 def test_a_spy_reads_enough_figures_in_calls_of_either_kind(calls):
     assert len(calls[0].readings) >= MIN_FEATURES
-    assert sum(not call.varied for call in calls) == 2 * BLOCKS
+    # A busy machine makes fewer blocks within the time of the plan.
+    assert 2 * MIN_BLOCKS_AT_LIMIT <= sum(not call.varied for call in calls) <= 2 * BLOCKS
     assert any(call.varied for call in calls)
 
 
