@@ -121,7 +121,7 @@ class Recording(Channel):
             self.stops = 0
         self.sent.append((kind, dict(fields or {})))
         if kind == "map" and fds and "inputs" in self.sent[-1][1]:
-            # Of a runner, which gets the sync page and this event.
+            # A runner gets the sync page and this event.
             self.go_on = os.dup(fds[1])
         super().send(kind, fields, body, fds, timeout_s)
 

@@ -122,7 +122,7 @@ class RunnerRole:
         if release:
             self._until(sync_page.READY)
             self.page.flags[sync_page.GO] = self.sequence
-            # Nobody looks at its outputs before it goes on.
+            # The runner goes on before its outputs are read.
             os.eventfd_write(self.page.go_on, 1)
         return self.role.receive()
 

@@ -24,7 +24,7 @@ THOROUGH = ("eval.timing.min_blocks=20", "eval.timing.max_blocks=60", "eval.timi
 
 @dataclass(frozen=True)
 class Row:
-    """What one evaluation of a file gave."""
+    """The result of one evaluation of a file."""
 
     name: str
     kind: str

@@ -77,7 +77,7 @@ PROBLEMS = {
 
 @dataclass(frozen=True)
 class SeenCall:
-    """What a candidate read in one timed call, and whether the call was on an input variation."""
+    """The readings of a candidate in one timed call; `varied` tells of an input variation."""
 
     problem: str
     process: int
@@ -95,7 +95,7 @@ class Record:
     between: int = 0
     """Calls of the baseline since the candidate's last call."""
     printed: dict[int, str] = field(default_factory=dict)
-    """What each process of the candidate printed."""
+    """The text that each process of the candidate printed."""
 
 
 @contextmanager

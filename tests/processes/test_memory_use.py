@@ -20,7 +20,7 @@ MIB = 1 << 20
 HELD = 192 * MIB
 """Bytes that each process of these tests holds."""
 SLACK = 48 * MIB
-"""What the interpreters of a tree need, and what others on the machine may use meanwhile."""
+"""The need of a tree's interpreters, and the use of others on the machine meanwhile."""
 START = "import array, ctypes, mmap, os, socket, sys\nn = int(sys.argv[1])\n"
 MEMFD = START + "a = os.memfd_create('a')\nos.write(a, bytes(n))\n"
 FILLED = START + "m = mmap.mmap(-1, n)\nfor at in range(0, n, 4096): m[at] = 1\n"

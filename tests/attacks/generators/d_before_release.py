@@ -203,7 +203,7 @@ memory._clock = clock
 """,
     ),
 }
-"""What is replaced, in words, and the code that replaces it."""
+"""The replaced function, in words, and the code that replaces it."""
 CASES = 8
 
 PROBLEM = """

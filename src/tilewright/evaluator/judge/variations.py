@@ -100,7 +100,7 @@ def _has_few_values(sample: torch.Tensor, kind: torch.dtype, *, codes: bool) -> 
     whole = bool((known == known.round()).all())
     if whole or kind in (torch.float32, torch.float64):
         return True
-    # Of all that the type can hold between two values, a sample of many elements holds most.
+    # A large sample holds most of the values that the type has between two others.
     size = float(known.abs().max())
     steps = float(known[-1] - known[0]) / (torch.finfo(kind).eps * size / 2)
     return bool(known.numel() < min(FEW_VALUES, steps / 4))

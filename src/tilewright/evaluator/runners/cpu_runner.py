@@ -38,6 +38,8 @@ from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Fram
 
 POLL_INTERVAL_S = 0.05
 """Seconds between two checks of client, deadline and memory while the supervisor waits."""
+MEMORY_DESCRIPTORS = 2
+"""Descriptors that a runner sends of itself: its memory, and its memory map."""
 MIN_HELD = 2
 """Calls whose outputs their caller holds at least."""
 SPIN_CHECK = 512
@@ -117,11 +119,13 @@ class Runner:
         first = not self.inputs_bytes
         self.inputs_bytes = page_round(inputs)
         fds = (self.page.fd, self.page.go_on) if first else ()
-        frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=2 * first)
-        memory = tuple(frame.fds[: 2 * first])
+        frame = self.ask(
+            "map", {"inputs": self.inputs_bytes}, fds=fds, takes=MEMORY_DESCRIPTORS * first
+        )
+        memory = tuple(frame.fds[: MEMORY_DESCRIPTORS * first])
         try:
             base = self._read("mapped", frame, Mapped).base
-            if first and len(memory) != len(("memory", "map")):
+            if first and len(memory) != MEMORY_DESCRIPTORS:
                 raise self._forged("it sent no descriptors of its memory")
         except BaseException:
             for fd in memory:

@@ -1,4 +1,4 @@
-"""What lies at an address: answered by the kernel for one address, or read from the printed map."""
+"""The memory at an address: the kernel answers for it, or the printed map is read."""
 
 from __future__ import annotations
 
