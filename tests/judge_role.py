@@ -33,6 +33,8 @@ class JudgeRole:
         self.area = InputArea()
         self.kept: list[torch.Tensor] = []
         self.calls = 0
+        self.held: list[Any] = []
+        """Outputs of timed calls, which their callers hold."""
         """Number of the last call."""
 
     def ask(self, kind: str, body: bytes = b"", **fields: Any) -> dict[str, Any]:
@@ -93,10 +95,12 @@ class JudgeRole:
         return {**answer, "mutated": seen["mutated"], "misplaced": seen["misplaced"]}
 
     def timed(self, runner: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
-        """Deliver the outputs of a runner's call and have a snapshot taken."""
+        """Deliver the outputs of a runner's call; have a snapshot of the candidate's taken."""
         self.put(*outputs)
+        self.held.append(self.kept)
         self.calls += 1
-        plain = {"sample": "d", "base": 0, "keep": True, "expect": False, "compare": False}
+        keep = runner == "candidate"
+        plain = {"sample": "d", "base": 0, "keep": keep, "expect": False, "compare": False}
         plain |= {"addresses": calls.addresses(self.kept), "look": [], "call": self.calls}
         return self.ask("finish_timed", runner=runner, **{**plain, **changes})
 

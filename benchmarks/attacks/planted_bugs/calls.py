@@ -268,7 +268,7 @@ PLACES = (
         ),
         (
             "outputs that are given back keep their values",
-            "            memory.write(start, choices.randbytes(stop - start))\n",
+            "            memory.write(start, (data * (size // PAGE + 1))[:size])\n",
             "            memory.write(start, b'')\n",
         ),
     ),

@@ -33,6 +33,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.malloc.restype = ctypes.c_void_p
+_libc.malloc.argtypes = [ctypes.c_size_t]
+_libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+_libc.free.argtypes = [ctypes.c_void_p]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
@@ -174,6 +178,14 @@ class HostCallMemory(CallMemory[Any]):
         _read(self.go_on, 8)
         calls.enable_gc()
         return call, leaves, structure, None
+
+
+def grow_heap(size: int) -> None:
+    """Touch `size` bytes of the heap and free them; they stay with this process."""
+    address = _libc.malloc(size)
+    if address:
+        _libc.memset(address, 0, size)
+        _libc.free(address)
 
 
 def await_release(page: memoryview, sequence: int, wait_s: float) -> None:

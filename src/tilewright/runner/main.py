@@ -23,7 +23,7 @@ import torch
 
 from tilewright.runner import calls
 from tilewright.runner.calls import Function
-from tilewright.runner.host_memory import CallMemory, HostCallMemory
+from tilewright.runner.host_memory import CallMemory, HostCallMemory, grow_heap
 from tilewright.runner.launch_counter import Launches, unpack_cache
 from tilewright.runner.loaders import c_abi, python
 from tilewright.runner.operator_counts import OperatorCounts
@@ -44,7 +44,8 @@ class RunnerProcess:
     """State between frames; its lifetime is the process."""
 
     HANDLERS: tuple[str, ...] = (
-        *("map", "load", "weights", "read_weights", "call", "arm", "suppress_launches", "exit"),
+        *("map", "grow_heap", "load", "weights", "read_weights"),
+        *("call", "arm", "suppress_launches", "exit"),
     )
     """Kinds of frames, each the name of the method that answers it."""
 
@@ -65,6 +66,11 @@ class RunnerProcess:
         self.channel.send("mapped", answer, fds=fds)
         for fd in (*frame.fds, *fds):
             os.close(fd)
+
+    def grow_heap(self, frame: Frame) -> None:
+        """Touch memory of the heap and free it, so that no timed call is the first to touch it."""
+        grow_heap(frame.fields["size"])
+        self.channel.send("heap_grown")
 
     def load(self, frame: Frame) -> None:
         """Write the files, report that foreign code is about to run, and load it."""

@@ -71,6 +71,8 @@ class RunnerState:
     mapping: dict[str, str] = field(default_factory=dict)
     outputs: dict[int, list[Span]] = field(default_factory=dict)
     """Where the outputs lie that the caller holds, by the number of the call."""
+    last: list[int] = field(default_factory=list)
+    """Where the outputs of its last call lie."""
 
 
 class HostMemory(Memory):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from itertools import combinations, product
 
@@ -11,6 +12,8 @@ from tilewright.wire.names import OutputMemory
 
 OVERWRITTEN_BYTES = 256 << 10
 """Outputs up to this size are overwritten whole, larger ones in `WINDOWS` of `WINDOW_BYTES`."""
+PAGE = 4096
+"""Random bytes that are made for one output; it is overwritten with repetitions of them."""
 WINDOWS, WINDOW_BYTES = 64, 512
 """Byte ranges of a larger output, and the length of each."""
 
@@ -48,13 +51,15 @@ def overwrite(memory: Memory, spans: list[Span]) -> None:
 
     Outputs belong to the caller. A candidate may use their memory again, but not their values.
     """
-    choices = random.SystemRandom()
+    data = os.urandom(PAGE)
+    choices = random.Random(data)
     for start, stop in spans:
         if memory.fill((start, stop)):
             continue
-        if stop - start <= OVERWRITTEN_BYTES:
-            memory.write(start, choices.randbytes(stop - start))
+        size = stop - start
+        if size <= OVERWRITTEN_BYTES:
+            memory.write(start, (data * (size // PAGE + 1))[:size])
             continue
         for _ in range(WINDOWS):
-            place = choices.randrange(start, stop - WINDOW_BYTES)
-            memory.write(place, choices.randbytes(WINDOW_BYTES))
+            place = start + int(choices.random() * (size - WINDOW_BYTES))
+            memory.write(place, data[:WINDOW_BYTES])

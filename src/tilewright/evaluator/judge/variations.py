@@ -5,6 +5,8 @@ This file is also copied into reproducers, so that they draw what the judge drew
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from tilewright.evaluator.judge.number_formats import FLOAT8, FLOAT8_CODES, from_parts, parts
@@ -55,6 +57,12 @@ HEAVY_SHARE = 0.01
 FEW_OUTLIERS = 8
 """Large elements of a thin tail, on average. Code that looks at one element in 64 misses all of
 them in 88 % of calls, and takes them for nominal."""
+MIXER = 2_654_435_761
+"""Odd factor of Knuth's multiplicative hashing, which spreads consecutive numbers."""
+EDGE_SHARE = 0.05
+"""Share of the elements that edge values replace."""
+SAMPLE = 1 << 16
+"""Elements from which the standard deviation of a tensor is estimated."""
 LOOKED_AT = 64
 """Number of rows that are checked for being sorted."""
 
@@ -131,6 +139,8 @@ def vary(
     if 0 in value.stride():
         # Expanded: elements that share memory cannot differ.
         return changed.contiguous()
+    if changed.stride() == value.stride() and changed is not value:
+        return changed
     fresh = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
     return fresh.copy_(changed)
 
@@ -150,22 +160,45 @@ def _changed(
     if variation == "uneven_parts":
         return _uneven(value, generator, bounded=divisor > 1)
     if variation == "heavy_tail":
-        noise = torch.rand(value.shape, generator=generator, device=generator.device)
-        return torch.where(noise < tail_share, value * (100 / divisor), value)
+        made, places = _with_places(value, tail_share, generator)
+        made[places] *= 100 / divisor
+        return made.view(value.shape)
     if variation == "small_integers":
-        small = torch.randint(-4, 5, value.shape, generator=generator, device=generator.device)
-        return small.to(value.dtype)
+        return _small_integers(value, generator)
     if variation == "edge_values":
         most = 1e4 / divisor
-        picks = torch.tensor(
-            [0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, most, -most], device=value.device
-        )
-        index = torch.randint(
-            0, len(picks), value.shape, generator=generator, device=generator.device
-        )
-        noise = torch.rand(value.shape, generator=generator, device=generator.device)
-        return torch.where(noise < 0.05, picks[index].to(value.dtype), value)
+        picks = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, most, -most])
+        made, places = _with_places(value, EDGE_SHARE, generator)
+        # By the place: one that comes twice gets one value, on every device.
+        secret = int(torch.randint(1 << 30, (), generator=generator, device=generator.device))
+        kinds = ((places + secret) * MIXER >> 16) % len(picks)
+        made[places] = picks.to(value.device, value.dtype)[kinds]
+        return made.view(value.shape)
     raise ValueError(f"unknown input variation {variation!r}; known: {', '.join(INPUT_VARIATIONS)}")
+
+
+def _with_places(
+    value: torch.Tensor, share: float, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a flat copy and at most this share of its indices, at random.
+
+    Only as many random numbers are made as there are places.
+    """
+    count = value.numel()
+    number = math.ceil(share * count)
+    places = torch.randint(max(count, 1), (number,), generator=generator, device=generator.device)
+    flat = value.reshape(-1)
+    made = flat.clone() if flat.data_ptr() == value.data_ptr() else flat
+    return made, places.to(value.device)
+
+
+def _small_integers(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the integers from -4 to 4 at random: eight of each random number of 64 bits."""
+    numbers = torch.empty(-(-value.numel() // 8), dtype=torch.int64, device=generator.device)
+    octets = numbers.random_(-(2**63), None, generator=generator).view(torch.uint8)[: value.numel()]
+    wide = torch.float64 if value.dtype == torch.float64 else torch.float32
+    small = octets.to(wide).mul_(9 / 256).floor_().sub_(4)
+    return small.to(value.device, value.dtype).view(value.shape)
 
 
 def _uneven(value: torch.Tensor, generator: torch.Generator, *, bounded: bool) -> torch.Tensor:
@@ -174,8 +207,10 @@ def _uneven(value: torch.Tensor, generator: torch.Generator, *, bounded: bool) -
     Values that are all positive stay positive. With `bounded`, all stay within their range.
     """
     made = value.double() if value.dtype == torch.float64 else value.float()
-    low, high = made.min(), made.max()
-    spread = SHIFT * (made.std() if made.numel() > 1 else made.abs().max())
+    low, high = made.aminmax()
+    # The standard deviation of a part of a large tensor is near enough.
+    some = made.reshape(-1)[:: max(made.numel() // SAMPLE, 1)]
+    spread = SHIFT * (some.std() if some.numel() > 1 else made.abs().max())
     positive = bool(low >= 0)
     scale = torch.ones((), device=value.device)
     shift = torch.zeros((), device=value.device)

@@ -95,6 +95,7 @@ class Runner:
         """Those whose outputs the caller gives back after the present call."""
         self.max_held = MIN_HELD
         """How many calls at most that are."""
+        self._heap_bytes = 0
         self._choices = random.Random(held_seed)
         self._watch_client = watch
         self._deadline = deadline
@@ -135,6 +136,12 @@ class Runner:
             # Trusted, because no candidate is loaded yet.
             self.base = base
         return memory
+
+    def grow_heap(self, size: int) -> None:
+        """Have the runner touch `size` bytes of its heap and free them, unless it has before."""
+        if size > self._heap_bytes:
+            self._expect("heap_grown", self.ask("grow_heap", {"size": size}))
+            self._heap_bytes = size
 
     def output_addresses(self, count: int) -> list[int]:
         """Return where the runner says that the outputs of a timed call lie."""

@@ -182,8 +182,13 @@ class RunnerPool:
             message = "; ".join(f"{layer}: {child.applied.get(layer)}" for layer in missing)
             raise EvaluationEnded.unjudged(UnjudgedReason.ISOLATION_UNAVAILABLE, message)
 
-    def reserve_inputs(self, runner: Runner, size: int) -> None:
-        """Give a runner input memory of at least `size` bytes, which the judge can write."""
+    def reserve_inputs(self, runner: Runner, size: int, heap: int = 0) -> None:
+        """Give a runner input memory of at least `size` bytes, which the judge can write.
+
+        On a CPU it also gets `heap` bytes of free memory for its outputs.
+        """
+        if heap and not isinstance(runner, GpuRunner):
+            runner.grow_heap(heap)
         if size <= runner.inputs_bytes:
             return
         if isinstance(runner, GpuRunner):

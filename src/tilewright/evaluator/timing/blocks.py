@@ -18,14 +18,13 @@ from typing import Protocol
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import RenewSample
-from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
+from tilewright.evaluator.runners.cpu_runner import MIN_HELD, CallTiming, Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration, planned_replicates
 from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
     TimedCall,
     charged_times,
-    undetectable_work_s,
 )
 from tilewright.evaluator.timing.cpu_clock import HostClock
 from tilewright.evaluator.timing.gpu_clock import CudaEventClock, measure_call_latency
@@ -41,14 +40,23 @@ from tilewright.scoring import bootstrap
 
 TIMED_REPEAT = 100
 """Number of the input sample of timed calls; correctness uses smaller ones."""
-VARIED_SHARE = 0.2
+VARIED_SHARE = 0.125
 """Chance that calls on an input variation come before a half of a block, and again before it."""
+VARIATIONS_OF_CASE = 3
+"""Variations of which a case chooses in secret for these calls: so few that each comes often enough
+to show a time of its own."""
 RENEWALS = 3
 """Seeds that are tried until the generator gives inputs of the known shapes."""
-MAX_HELD_BYTES = 64 << 20
-"""Bytes of earlier outputs that their caller holds at most, beyond `MIN_HELD` calls."""
+MAX_HELD_BYTES = 16 << 20
+"""Bytes of earlier outputs that their caller holds at most, beyond `MIN_HELD` calls and one."""
 MAX_HELD = 6
 """Calls at most whose outputs their caller holds."""
+HEAP_OUTPUTS = 18
+"""Outputs for which the heap of a runner has memory before its first timed call. An aligned
+allocation does not fit where another of its size was freed, so blocks do not follow each other.
+Calls have temporaries too."""
+MAX_HEAP_BYTES = 512 << 20
+"""Bytes of that memory at most; larger outputs are faulted in by the calls."""
 WARM_UP_CALLS = 3
 """Calls in a row that must agree before a runner counts as warm; also KernelBench's number."""
 MAX_WARM_UP_CALLS = 10
@@ -61,9 +69,10 @@ CHECKED_SHARE = 0.3
 """Share of timed calls with large outputs whose outputs are compared."""
 MAX_RING_BYTES = 1 << 30
 """If `SLOTS` slots take more than this, two slots must do."""
-SOUGHT_SHARE = 0.5
-"""Short calls: the interval need not be narrower than this share of the undetectable work. If that
-is wider than the planned target, half of the minimum blocks are enough."""
+SOUGHT_S = 10e-6
+"""Seconds below which the half-width of an interval on a CPU need not fall. Every call contains the
+time to stop and resume a process, which takes 10 to 20 us. For short calls that is wider than the
+planned target, and half of the minimum blocks are enough."""
 UNCONTENDED_CALLS = 9
 """Calls of a baseline after the candidate has ended, whose median shows its own speed."""
 MAX_REPLICATE_FACTOR = 2
@@ -146,6 +155,13 @@ def clock_of(device: Device) -> Clock:
     return CudaEventClock() if device.is_gpu else HostClock()
 
 
+def most_held(output_bytes: int) -> int:
+    """Return of how many calls the caller holds the outputs at most."""
+    if output_bytes > MAX_HEAP_BYTES // HEAP_OUTPUTS:
+        return MIN_HELD
+    return min(max(MAX_HELD_BYTES // max(output_bytes, 1), MIN_HELD + 1), MAX_HELD)
+
+
 @dataclass(frozen=True)
 class CaseTimer:
     """Times the runners of a pool on one case. Lifetime: the timing of the case."""
@@ -157,6 +173,8 @@ class CaseTimer:
     sample: InputSampleInfo
     slots: int
     times: CaseTimes
+    variations: list[str]
+    """Variations on which the reference can judge this case, chosen in secret."""
 
     @classmethod
     def of(
@@ -170,7 +188,10 @@ class CaseTimer:
         for name in names:
             times.total_s[name], times.untimed_cpu_s[name], times.varied[name] = [], [], []
         slots = SLOTS if SLOTS * sample.slot_bytes <= MAX_RING_BYTES else 2
-        return cls(pool, clock_of(device), calibration, names, sample, slots, times)
+        usable = pool.usable_variations.get(case.name, [])
+        choices = pool.context.choices("variations of timed calls", case.name)
+        variations = choices.sample(usable, min(VARIATIONS_OF_CASE, len(usable)))
+        return cls(pool, clock_of(device), calibration, names, sample, slots, times, variations)
 
     def make_ready(self) -> float:
         """Give every runner memory and warm it up; return the seconds of the first one's call."""
@@ -178,9 +199,9 @@ class CaseTimer:
         for name in self.names:
             runner = self.pool.runners[name]
             runner.stage = Stage.TIMING
-            few = MAX_HELD_BYTES // max(self.sample.layout.output_bytes, 1)
-            runner.max_held = min(few, MAX_HELD)
-            self.pool.reserve_inputs(runner, self.slots * self.sample.slot_bytes)
+            runner.max_held = most_held(self.sample.layout.output_bytes)
+            heap = min(HEAP_OUTPUTS * self.sample.layout.output_bytes, MAX_HEAP_BYTES)
+            self.pool.reserve_inputs(runner, self.slots * self.sample.slot_bytes, heap)
             steady_s.append(self._warm_up(runner))
         return steady_s[0]
 
@@ -232,7 +253,7 @@ class CaseTimer:
             ):
                 target = plan.target_ci_half_width * math.sqrt(planned)
                 shortest_s = min(min(charged_times(times, name)) for name in self.names[:-1])
-                sought = SOUGHT_SHARE * undetectable_work_s(times) / shortest_s
+                sought = 0.0 if times.on_device else SOUGHT_S / shortest_s
                 if made >= least or sought > target:
                     widths = [half_width(times, name) for name in self.names[:-1]]
                     if max(widths) <= max(target, sought):
@@ -276,11 +297,6 @@ class CaseTimer:
                 # between two of its own, and the order of timed calls is known.
                 self._time_half(order, choices, varied=True)
             self._time_half(order, choices, varied=False)
-
-    @property
-    def variations(self) -> list[str]:
-        """The variations on which the reference can judge this case."""
-        return self.pool.usable_variations.get(self.times.case, [])
 
     def _time_half(self, order: list[str], choices: random.Random, *, varied: bool) -> None:
         """Make one call of each implementation on new inputs, chosen in secret."""

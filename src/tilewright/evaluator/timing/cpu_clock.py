@@ -43,9 +43,7 @@ class HostClock:
             call.name,
             call.base,
             look=_inspected(pool, times, call) if own else [],
-            # Always for a baseline: otherwise the time until its next call would tell the
-            # candidate after it whether that call is compared.
-            keep=call.name == "eager" or (call.checked and own),
+            keep=call.checked and own,
             expect=call.checked and own and alone,
             compare=call.checked and call.last,
         )

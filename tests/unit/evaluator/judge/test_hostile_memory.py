@@ -82,7 +82,7 @@ def given(memory: Memory, layout: dict[str, Any]) -> torch.Tensor:
 
 def checked(judge: JudgeRole, runner: str, x: torch.Tensor, *places: int) -> dict[str, Any]:
     """Have outputs judged that a runner reports at `places`."""
-    judge.timed(runner, base=BASE, addresses=list(places))
+    judge.timed(runner, base=BASE, addresses=list(places), keep=True)
     return judge.ask("check", sample="d", runner=runner, outputs=judge.put(x * 3, x.sum(-1)))
 
 

@@ -21,7 +21,7 @@ def timed_halves(blocks: int = 60) -> list[tuple[bool, list[dict[str, Any]]]]:
 
 
 def test_calls_on_a_variation_come_in_the_order_of_the_next_timed_calls():
-    halves = timed_halves()
+    halves = timed_halves(200)
     orders = [(varied, [call["runner"] for call in calls]) for varied, calls in halves]
 
     assert sum(varied for varied, _ in orders) > 20
