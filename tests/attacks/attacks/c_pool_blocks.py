@@ -2,7 +2,7 @@
 
 family: C
 problem: block_diagonal
-counterpart: c_block_diagonal.py
+counterpart: c_block_diagonal_of_template.py
 expect: incorrect or rejected
 device: cpu, cuda
 """
