@@ -73,6 +73,8 @@ class InputSample:
     """Arguments that the reference itself overwrites on these inputs."""
     structured: list[bool] = field(default_factory=list)
     """For each argument, whether its values mean more than a sample, so that none is varied."""
+    first: list[torch.Tensor | None] = field(default_factory=list)
+    """Some elements of each argument as they were first; timed calls only."""
 
     @property
     def varied(self) -> bool:

@@ -8,6 +8,7 @@ import torch
 
 from tilewright.evaluator.judge import inputs
 from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.number_formats import FLOAT8, from_parts, is_inexact, parts
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.wire.frames import Tree
 from tilewright.wire.tensors import Layout
@@ -15,6 +16,12 @@ from tilewright.wire.tensors import Layout
 EQUAL_WORK_BYTES = 1 << 30
 """Inputs up to this size are varied in any case. A device has no memory for a second copy of more,
 and the time to make them varies by itself."""
+
+COMPARED = 1024
+"""Elements of a tensor by which a second sample counts as equal to the first."""
+JITTER = 0.25
+"""Width of the random factors of a tensor whose generator ignores the seed. Each element moves by
+up to an eighth, so that no output follows from an earlier one."""
 
 
 def renew(
@@ -30,6 +37,7 @@ def renew(
 
     `variation` is computed in any case and used only if `varied`: both take the same time.
     A generator may give other shapes under another seed. Its values then fill the known shapes.
+    Floating-point values that it gives under every seed are moved at random.
     """
     sample.forward_seed = forward_seed
     args = reference.arguments(sample.params, seed)
@@ -40,6 +48,11 @@ def renew(
         args = _refilled(args, sample)
         plain, tree = _laid_out(args)
     generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
+    if not sample.first:
+        sample.first = [_some(value) for value in sample.arguments()]
+    if any(_repeats(*pair) for pair in zip(args, sample.first, strict=False)):
+        args = _jittered(args, sample, generator)
+        plain, tree = _laid_out(args)
     sample.tree, sample.variation = tree, variation if varied else "nominal"
     if varied or sample.size <= EQUAL_WORK_BYTES:
         # In half of the calls a tail is thin: code that looks at some of the values misses it.
@@ -71,6 +84,38 @@ def _refilled(args: list[Any], sample: inputs.InputSample) -> list[Any]:
         times = -(-old.numel() // new.numel())
         flat = new.reshape(-1).repeat(times)[: old.numel()]
         found.append(torch.empty_like(old).copy_(flat.view(old.shape)))
+    return found
+
+
+def _some(value: Any) -> torch.Tensor | None:  # noqa: ANN401
+    """Return a copy of some elements of a dense tensor of floating-point numbers."""
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return None
+    if not is_inexact(value) or value.dtype in FLOAT8:
+        return None
+    flat = value.detach().reshape(-1)
+    return flat[:: max(flat.numel() // COMPARED, 1)].clone()
+
+
+def _repeats(value: Any, first: torch.Tensor | None) -> bool:  # noqa: ANN401
+    """Tell whether a tensor has the values of the first sample."""
+    some = None if first is None else _some(value)
+    return some is not None and first is not None and torch.equal(some, first)
+
+
+def _jittered(args: list[Any], sample: inputs.InputSample, generator: torch.Generator) -> list[Any]:
+    """Return arguments whose repeated tensors have values of their own, within the same range."""
+    found = []
+    for value, first, keeps in zip(args, sample.first, sample.structured, strict=True):
+        if keeps or not _repeats(value, first):
+            found.append(value)
+            continue
+        wide = parts(value).to(torch.float64 if value.dtype == torch.float64 else torch.float32)
+        noise = torch.rand(wide.shape, generator=generator, device=generator.device)
+        low, high = wide.aminmax()
+        wide = (wide * noise.sub_(0.5).mul_(JITTER).add_(1.0)).clamp_(low, high)
+        made = from_parts(wide.to(parts(value).dtype), value)
+        found.append(torch.empty_like(value).copy_(made))
     return found
 
 

@@ -14,7 +14,7 @@ _GENERATOR: tuple[tuple[LabelName, Callable[[CaseCheck], bool], str], ...] = (
     (
         LabelName.SEED_IGNORED,
         lambda case: case.ignores_seed,
-        "two seeds give equal inputs, so that only input variations differ from call to call",
+        "two seeds give equal inputs; for each timed call the judge moves their elements at random",
     ),
     (
         LabelName.INPUTS_NOT_REPEATABLE,
