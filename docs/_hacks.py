@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,16 +23,60 @@ FAMILIES = {
 }
 SUITE = ROOT / "tests" / "attacks"
 SUITE_FAMILIES = {
-    "A": "Timed inputs that follow from earlier ones",
-    "B": "A difference between timed and checked calls",
-    "C": "Outputs in memory that is not the candidate's own work",
-    "D": "Code of tilewright in the runner process",
-    "E": "Tolerances that admit less work",
-    "F": "Problems with a constant output",
-    "G": "Library code that does the work",
-    "H": "Limits of memory and time",
-    "K": "The GPU: streams, half precision, stale graphs, skipped work",
+    "A": (
+        "Timed inputs that follow from earlier ones",
+        "The problem's generator makes new inputs under a secret seed for every timed call.",
+    ),
+    "B": (
+        "A difference between timed and checked calls",
+        "There is one kind of call. Calls on input variations come at secret moments while timed.",
+    ),
+    "C": (
+        "Outputs in memory that is not the candidate's own work",
+        "Outputs must lie in private memory that overlaps no input and no output that is held. The "
+        "caller overwrites what it gives back.",
+    ),
+    "D": (
+        "Code of tilewright in the runner process",
+        "The judge writes inputs and reads outputs while the runner is stopped. All CPU time "
+        "between is charged, less 5 us at most.",
+    ),
+    "E": (
+        "Tolerances that admit less work",
+        "RMS and bias of the error are compared with those of the reference. Parts of the inputs "
+        "differ in mean and scale at secret places.",
+    ),
+    "F": (
+        "Problems with a constant output",
+        "The first evaluation checks the problem: `unjudged` for `unsound_problem`, or the label "
+        "`weak_problem`, `weak_case` or `weak_inputs`.",
+    ),
+    "G": (
+        "Library code that does the work",
+        "Dispatched operators are counted, and names in the source are read: label `library_call`.",
+    ),
+    "H": (
+        "Limits of memory and time",
+        "Memory that no process maps counts. Import, build, call and exit have limits of their "
+        "own.",
+    ),
+    "I": (
+        "Honest candidates that a check might refuse",
+        "These files are no attacks. Each must be `correct`.",
+    ),
+    "J": (
+        "Two figures of one report that disagree",
+        "Times beside a speed-up have it as their quotient. KernelGYM's `speedup` is the quotient "
+        "of its two times.",
+    ),
+    "K": (
+        "The GPU: streams, half precision, stale graphs, skipped work",
+        "A call ends with the work on every stream: finding `unfinished_work`. Input variations "
+        "go beyond the range of float16 in both directions. Replays and kept kernels count as "
+        "launches.",
+    ),
 }
+"""What the attacks of each family abuse, and what stops them now."""
 Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
 
 
@@ -58,17 +103,34 @@ def page(table: Table) -> str | None:
 
 
 def red_team(table: Table) -> str:
-    """Build the section on the attacks of the red-team suite."""
-    paths = [path for path in sorted((SUITE / "attacks").glob("*")) if path.suffix in SUFFIXES]
-    heads = [(header(path), path) for path in paths]
+    """Build the section on the files of the red-team suite."""
+    paths = {
+        kind: [p.name for p in sorted((SUITE / kind).glob("[!_]*"))]
+        for kind in ("attacks", "honest")
+    }
+    lines = (SUITE / "generated_at_a9ccb78.jsonl").read_text("utf-8").splitlines()
+    paths["generated"] = [json.loads(line)["name"] for line in lines]
+    files = [p for p in sorted((SUITE / "attacks").glob("*")) if p.suffix in SUFFIXES]
+    heads = [(header(path), path) for path in files]
     text = f"## Red-team suite\n\n{len(heads)} attacks were written from the source of tilewright. "
     text += "They have families of their own.\n"
     text += "`make attacks` evaluates them, their honest counterparts and generated attacks.\n\n"
+    rows = [
+        (letter, abused, defence, *(counted(names, letter) for names in paths.values()))
+        for letter, (abused, defence) in SUITE_FAMILIES.items()
+    ]
+    titles = ("family", "what it abuses", "present defence", "attacks", "honest files")
+    text += table((*titles, "generated, on a CPU"), rows)
     for letter in sorted({head["family"] for head, _ in heads}):
         rows = [attack_row(head, path) for head, path in heads if head["family"] == letter]
-        text += f"### Suite {letter}: {SUITE_FAMILIES.get(letter, 'Other')}\n\n"
+        text += f"### Suite {letter}: {SUITE_FAMILIES[letter][0]}\n\n"
         text += table(("attack", "problem", "verdict", "label", "device", "counterpart"), rows)
     return text
+
+
+def counted(names: Sequence[str], letter: str) -> str:
+    """Return how many names belong to a family."""
+    return str(sum(name.startswith(f"{letter.lower()}_") for name in names))
 
 
 def attack_row(head: dict[str, str], path: Path) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 `python -m benchmarks.attacks.red_team_before TREE` evaluates what `tests/attacks/at_a9ccb78.jsonl`
 lacks. TREE is a checkout of a9ccb78 with an environment in `.venv`; its own program does the work.
+With `--seed` it evaluates the attacks that the generators write from this seed, and adds those that
+`generated_at_a9ccb78.jsonl` lacks.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.attacks.red_team_files import SUITE, SuiteFile, read_suite
+from benchmarks.attacks.red_team_files import SUITE, SuiteFile, read_suite, write_generated
 
 TABLE = SUITE / "at_a9ccb78.jsonl"
+GENERATED = SUITE / "generated_at_a9ccb78.jsonl"
 OLD_NAMES = {
     "eval.limits.call_timeout_s": "eval.limits.call_s",
     "eval.limits.tmpfs_bytes": "eval.limits.tmp_bytes",
@@ -106,33 +110,77 @@ def evaluate(tree: Path, files: list[SuiteFile]) -> Iterator[dict[str, Any]]:
         process.stdin.close()
 
 
-def main() -> int:
-    """Add the rows of files that are new or have changed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tree", type=Path, help="a checkout of a9ccb78 with its environment")
-    parser.add_argument("--only", default="", help="only files whose name contains this")
-    parser.add_argument("--family", default="", help="letters of families")
-    parser.add_argument("--again", action="store_true", help="also files whose rows are stored")
-    options = parser.parse_args()
-    files = read_suite()
-    names = {file.name for file in files}
-    rows = {name: row for name, row in stored().items() if name in names}
-    wanted = [
+def chosen(files: list[SuiteFile], options: argparse.Namespace) -> list[SuiteFile]:
+    """Return the files that run on a CPU and that the command line asks for."""
+    return [
         file
         for file in files
         if options.only in file.name
         and (not options.family or file.family in options.family.upper())
         and "cpu" in file.devices
-        and (options.again or rows.get(file.name, {}).get("digest") != file.digest())
     ]
-    for row in evaluate(options.tree.resolve(), wanted):
-        print(
-            f"{row['name']:50} {row['verdict']:10} {row.get('gain', '')} {row['seconds']} s",
-            flush=True,
-        )
+
+
+def shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Print a row and return it."""
+    print(
+        f"{row['name']:50} {row['verdict']:10} {row.get('gain', '')} {row['seconds']} s",
+        flush=True,
+    )
+    return row
+
+
+def add_generated(options: argparse.Namespace) -> None:
+    """Add the rows of generated attacks that the table lacks."""
+    rows = stored(GENERATED)
+    with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
+        files = chosen(write_generated(options.seed, Path(folder)), options)
+        wanted = [
+            file
+            for file in files
+            if file.kind == "attacks" and (options.again or file.path.stem not in rows)
+        ]
+        for row in map(shown, evaluate(options.tree.resolve(), wanted)):
+            name = Path(row["name"]).stem
+            made = {"name": name, "family": row["family"], "seed": options.seed}
+            rows[name] = made | {key: row[key] for key in ("verdict", "gain") if key in row}
+            write(GENERATED, rows)
+
+
+def add_files(options: argparse.Namespace) -> None:
+    """Add the rows of files that are new or have changed."""
+    files = read_suite()
+    names = {file.name for file in files}
+    rows = {name: row for name, row in stored().items() if name in names}
+    wanted = [
+        file
+        for file in chosen(files, options)
+        if options.again or rows.get(file.name, {}).get("digest") != file.digest()
+    ]
+    for row in map(shown, evaluate(options.tree.resolve(), wanted)):
         rows[row["name"]] = row
-        text = "".join(json.dumps(rows[name]) + "\n" for name in sorted(rows))
-        TABLE.write_text(text, encoding="utf-8")
+        write(TABLE, rows)
+
+
+def write(path: Path, rows: dict[str, dict[str, Any]]) -> None:
+    """Write a table, in the order of its names."""
+    text = "".join(json.dumps(rows[name]) + "\n" for name in sorted(rows))
+    path.write_text(text, encoding="utf-8")
+
+
+def main() -> int:
+    """Add the rows that a table lacks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tree", type=Path, help="a checkout of a9ccb78 with its environment")
+    parser.add_argument("--only", default="", help="only files whose name contains this")
+    parser.add_argument("--family", default="", help="letters of families")
+    parser.add_argument("--again", action="store_true", help="also files whose rows are stored")
+    parser.add_argument("--seed", type=int, default=None, help="generated attacks of this seed")
+    options = parser.parse_args()
+    if options.seed is None:
+        add_files(options)
+    else:
+        add_generated(options)
     return 0
 
 

@@ -11,6 +11,7 @@ from benchmarks.attacks.red_team import Choice, Store
 from benchmarks.attacks.red_team_before import TABLE
 from benchmarks.attacks.red_team_files import FAMILIES, read_suite, write_generated
 from benchmarks.attacks.red_team_verdicts import Row
+from benchmarks.bars import ROOT
 from tests.conventions.tree import SOURCE
 
 VERDICTS = {"correct", "incorrect", "failed", "rejected", "unjudged"}
@@ -72,6 +73,13 @@ def test_the_table_of_earlier_verdicts_names_files_that_exist():
     names = [row["name"] for row in rows]
     assert len(set(names)) == len(names)
     assert set(names) <= {file.name for file in FILES}
+
+
+@pytest.mark.parametrize("page", ["explanation/trust-model.md", "reference/hacks.md"])
+def test_a_page_names_the_defence_against_each_family(page):
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    missing = [letter for letter in FAMILIES if f"\n| {letter} | " not in text]
+    assert missing == []
 
 
 def test_a_sample_follows_the_commit_and_changes_with_it():

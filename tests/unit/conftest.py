@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -50,6 +51,7 @@ def runner_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[P
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setitem(sys.modules, "candidate", None)
+    monkeypatch.setattr(ctypes.CDLL, "__init__", ctypes.CDLL.__init__)
     monkeypatch.setattr(cpp_extension, "load", cpp_extension.load)
     monkeypatch.setattr(cpp_extension, "load_inline", cpp_extension.load_inline)
     _restore_triton(monkeypatch)

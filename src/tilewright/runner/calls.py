@@ -86,7 +86,8 @@ def prepare(fields: dict[str, Any], inputs: Arena) -> PreparedCall:
 def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
     """Return the leaves of an output and a text for its structure (`1`, `3`, `a,b`)."""
     if isinstance(value, dict):
-        return [value[key] for key in value], ",".join(str(key) for key in value)
+        leaves = [leaf for item in value.values() for leaf in flatten(item)[0]]
+        return leaves, ",".join(str(key) for key in value)
     if isinstance(value, list | tuple):
         leaves = [leaf for item in value for leaf in flatten(item)[0]]
         return leaves, str(len(leaves))

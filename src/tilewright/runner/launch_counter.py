@@ -3,16 +3,19 @@
 The candidate can change this code, so its counts are self-reported: only launch suppression in a
 fresh runner decides. A launch of a compiled Triton kernel gets its launcher from one attribute,
 which this module replaces, also for kernels that are kept. A replay of a CUDA graph counts the own
-launches that were captured. The loaders wrap C ABI kernels and extensions.
+launches that were captured. The loaders wrap C ABI kernels and extensions. A built library may also
+be called through `ctypes`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import tarfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -129,6 +132,28 @@ class Launches:
 
         kind.capture_begin, kind.capture_end = capture_begin, capture_end
         kind.replay = counted_replay
+
+    def hook_ctypes(self, paths: Collection[str], kind: Any = ctypes.CDLL) -> None:  # noqa: ANN401
+        """Count the calls that `ctypes` makes into the libraries at `paths`."""
+        create = kind.__init__
+
+        def opened(library: Any, name: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+            create(library, name, *args, **kwargs)
+            if name in paths:
+                library._FuncPtr = self._counted_functions(library._FuncPtr)
+
+        kind.__init__ = opened
+
+    def _counted_functions(self, inner: Any) -> type:  # noqa: ANN401
+        """Return a type of foreign functions that are called through this counter."""
+
+        class Counted(inner):  # type: ignore[misc]
+            _flags_, _restype_ = inner._flags_, inner._restype_
+
+            def __call__(function, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+                return self.wrap(partial(inner.__call__, function))(*args, **kwargs)
+
+        return Counted
 
 
 def _is_made_by_torch(kernel: Any) -> bool:  # noqa: ANN401

@@ -15,7 +15,9 @@ import pytest
 import torch
 
 from tests.runner_role import RunnerRole
+from tilewright.evaluator.judge import reference
 from tilewright.evaluator.runners.messages import Addresses, ErrorReport, Mapped, Result, read
+from tilewright.runner import calls
 from tilewright.wire.frames import Frame
 from tilewright.wire.tensors import Layout
 
@@ -186,6 +188,23 @@ def test_a_class_that_is_no_torch_module_is_called_directly(runner):
     frame = runner.call(torch.zeros(2))
 
     assert value(runner, frame, torch.zeros(2)).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda a, b, c: {"first": a, "pair": (b, c)},
+        lambda a, b, c: ({"first": a, "others": [b]}, c),
+        lambda a, b, c: [a, (b, (c,))],
+    ],
+)
+def test_runner_and_judge_take_nested_outputs_apart_alike(form):
+    leaves = [torch.zeros(1) for _ in range(3)]
+    found, structure = calls.flatten(form(*leaves))
+
+    assert list(map(id, found)) == list(map(id, reference.flatten(form(*leaves))))
+    assert list(map(id, found)) == list(map(id, leaves))
+    assert structure == reference.structure(form(*leaves))
 
 
 def test_gradients_come_after_the_outputs(runner):

@@ -315,7 +315,7 @@ def loaded(path):
 
 before, torch.ops.load_library = torch.ops.load_library, loaded
 try:
-    assert load("tiny", [], is_python_module=False) is None
+    assert load("tiny", [], is_python_module=False).endswith("lib_0.so")
 finally:
     torch.ops.load_library = before
 
@@ -328,6 +328,37 @@ def work(x):
 
     assert value(runner, frame, torch.ones(2)).tolist() == [6.0, 6.0]
     assert read(frame, Result).launches == 2
+
+
+@pytest.mark.parametrize("suppressed", [False, True])
+def test_calls_of_a_built_library_through_ctypes_are_counted(
+    runner, tmp_path, suppressed, monkeypatch
+):
+    source = 'extern "C" double add(double* y, double x) { *y += x; return *y; }'
+    (tmp_path / "add.cpp").write_text(source)
+    subprocess.run([*COMMAND, "-o", tmp_path / "add.so", tmp_path / "add.cpp"], check=True)
+    candidate = """
+import ctypes
+import torch
+from torch.utils.cpp_extension import load
+
+add = ctypes.CDLL(load("tiny", [], is_python_module=False)).add
+add.argtypes, add.restype = [ctypes.c_void_p, ctypes.c_double], ctypes.c_double
+ctypes.CDLL(None).abs(3)
+
+def work(x):
+    y = x.double()
+    last = add(y.data_ptr(), 2.0)
+    return y, torch.tensor(-1.0 if last is None else last)
+"""
+    monkeypatch.setattr(torch.ops, "load_library", lambda _: None)
+    call = BuilderCall("load", "tiny", {"sources": [], "is_python_module": False})
+    library = (tmp_path / "add.so").read_bytes()
+    assert load_tiny(runner, library, candidate, call, suppressed=suppressed).kind == "loaded"
+    frame = runner.call(torch.ones(1))
+
+    assert value(runner, frame, torch.ones(1).double()).tolist() == [1.0 if suppressed else 3.0]
+    assert read(frame, Result).launches == 1
 
 
 def test_launch_suppression_undoes_writes_and_poisons_results():

@@ -119,7 +119,8 @@ def excess(
 ) -> Excess:
     """Return where the error of `output` is least like rounding.
 
-    Errors of the reference count up to `clip`, so that a few of them excuse nothing.
+    Errors of the reference count up to `clip`, so that a few of them excuse nothing. Where one is
+    larger, the error of `output` counts by the same share.
     `sensitivity` is by how much one rounding of the inputs moves each element. `noise` is an error
     that is allowed everywhere.
     """
@@ -196,7 +197,11 @@ def _terms(
     assert value is not None
     assert oracle is not None
     assert output is not None
-    error, own = output.double() - oracle, (value.double() - oracle).clamp_(-clip, clip)
+    error, own = output.double() - oracle, value.double() - oracle
+    if not float(own.abs().max()) <= clip:
+        # A few such elements excuse no others, and the reference itself must pass there.
+        share = torch.where(own.abs() > clip, clip / own.abs(), 1.0)
+        error, own = error * share, own * share
     size = oracle
     if not math.isfinite(float((error + own).sum())):
         # Whether these agree with the reference is told elsewhere.

@@ -87,8 +87,9 @@ def install_extensions(
         if call.arguments.get("is_python_module", True):
             return ExtensionProxy(_module_at(path, name, listed=False), launches)
         _load_operators(path, launches)
-        return None
+        return path
 
+    launches.hook_ctypes(artifacts.values())
     for name in BUILDERS:
         original = getattr(cpp_extension, name)
         setattr(cpp_extension, name, partial(prebuilt, name, original))

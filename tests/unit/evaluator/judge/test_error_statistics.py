@@ -169,6 +169,21 @@ def test_a_row_is_the_smallest_stretch_with_enough_elements():
     assert row_width(torch.tensor(1.0)) == 1
 
 
+def test_a_reference_with_few_and_large_errors_passes_itself():
+    """Nearly all outputs are exact zeros, so that the usual error of the reference is zero."""
+    x, weight = torch.randn(384, 128, generator=generator(9)) * 1e3, torch.randn(128, 512)
+
+    def peaks(x: Tensor) -> Tensor:
+        y = torch.exp(-(x @ weight.to(x.dtype)).square())
+        return torch.where(y > 1e-3, 1e4 * y, 0.0)
+
+    expected = expect(peaks(x), peaks(x.double()))
+    assert expected.reference_error == 0
+    assert compare(expected, peaks(x)).kind == ""
+    assert compare(expected, peaks(x) * (1 + 2.0**-10)).kind == "values"
+    assert compare(expected, peaks(x) + 1e-3).kind == "values"
+
+
 def test_a_single_number_may_be_off_by_its_rounding():
     value = torch.tensor([3.0], dtype=BF16)
     assert excess(value, value.double(), value + 2.0**-6, 0.0).ratio <= 1
