@@ -129,6 +129,35 @@ VERDICT = (
     ),
 )
 
+MEMORY_OF_A_DEVICE = (
+    *planted(
+        "evaluator/pipeline/memory_admission.py",
+        UNIT + "evaluator/pipeline/test_memory_admission.py",
+        (
+            "a candidate is blamed for memory that others held",
+            "if session.host.shares_memory:",
+            "if session is None:",
+            "test_a_candidate_that_lacks_memory_beside_others_is_repeated_alone",
+        ),
+        (
+            "memory of siblings is a stranger's",
+            "siblings = sum(host.ledger.others().values()) if host.ledger else 0",
+            "siblings = 0",
+            "test_siblings_are_no_strangers_and_strangers_are_labelled",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/host.py",
+        "tests/processes/test_memory_ledger.py",
+        (
+            "a supervisor that waits for the lease keeps its memory",
+            "if self.ledger is not None and not self.leased and self.ledger.asked:",
+            "if self.ledger is None:",
+            "test_a_supervisor_that_waits_for_the_lease_releases_to_its_holder",
+        ),
+    ),
+)
+
 LIMITS = (
     *planted(
         "evaluator/processes/memory_use.py",
@@ -340,4 +369,4 @@ ALONE = (
     ),
 )
 
-BUGS = (*VERDICT, *LIMITS, *HOUSEKEEPING, *ALONE)
+BUGS = (*VERDICT, *MEMORY_OF_A_DEVICE, *LIMITS, *HOUSEKEEPING, *ALONE)

@@ -11,6 +11,8 @@ import os
 import select
 import socket
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tilewright.errors import TilewrightError
@@ -56,6 +58,19 @@ def _host_of(
     return hosts[device.name]
 
 
+def _answer_requests(hosts: dict[str, DeviceHost]) -> None:
+    """Release a device's memory if another supervisor needs it, and nothing is timed here."""
+    if not any(host.leased for host in hosts.values()):
+        for host in hosts.values():
+            host.answer_request()
+
+
+def _idle(hosts: dict[str, DeviceHost]) -> Callable[[], None] | None:
+    """Return what a supervisor does while it has no request; `None`: nobody asks it for memory."""
+    asked = any(host.ledger is not None for host in hosts.values())
+    return partial(_answer_requests, hosts) if asked else None
+
+
 def _serve(hosts: dict[str, DeviceHost], home: Path, sock: socket.socket) -> None:
     """Answer each request on the host of its device, which exists from its first use on."""
     channel, available = Channel(sock), list(os.sched_getaffinity(0))
@@ -66,11 +81,12 @@ def _serve(hosts: dict[str, DeviceHost], home: Path, sock: socket.socket) -> Non
 
     def watch() -> None:
         """Raise if the client has gone."""
+        _answer_requests(hosts)
         if select.select([sock], [], [], 0)[0] and sock.recv(1, socket.MSG_PEEK) == b"":
             raise ClientGone
 
     while True:
-        frame = channel.receive()
+        frame = channel.receive(idle=_idle(hosts))
         try:
             request = EvalRequest.from_json(frame.body)
             names = frame.fields.get("checks")

@@ -141,6 +141,7 @@ class UnjudgedReason(StrEnum):
     """Why there is no verdict."""
 
     BF16_UNSUPPORTED_IN_INTERPRETER = "bf16_unsupported_in_interpreter"
+    DEVICE_SHARED = "device_shared"
     ISOLATION_UNAVAILABLE = "isolation_unavailable"
     NO_COMPILER = "no_compiler"
     NO_DEVICE = "no_device"

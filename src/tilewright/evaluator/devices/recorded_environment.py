@@ -34,7 +34,10 @@ def write_for_device(path: Path, device: str, value: object) -> None:
     """Store the value of `device`; others in the file are kept."""
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {**read_by_device(path), device: value}
-    path.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
+    # Supervisors of other devices read the same file.
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    made.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
+    made.replace(path)
 
 
 def environment(

@@ -117,7 +117,8 @@ def _checked(
         passing = [name for name in passing if name not in anywhere]
         return replace(answer, passing=anywhere, passing_own_inputs=passing, constant=not varied)
     except torch.OutOfMemoryError:
-        return replace(answer, unchecked="answers without work: the device has too little memory")
+        text = "answers without work: the device has too little memory"
+        return replace(answer, unchecked=text, lacked_memory=True)
 
 
 def _generator(

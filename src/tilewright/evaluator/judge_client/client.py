@@ -17,6 +17,7 @@ from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import Answer, ComparisonRule, Request, SampleLayout
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
 from tilewright.evaluator.processes.host import JUDGE_MEMORY
+from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.records import Case, Problem, Protocol
 from tilewright.wire.frames import DeadlineExceeded, Fields, Tree
 
@@ -184,8 +185,8 @@ class JudgeClient:
             ) from error
         if frame.kind == messages.PROBLEM_FAILED:
             failed = _validator(messages.ProblemFailed).validate_python(frame.fields)
-            if failed.out_of_memory and self.context.host.end_idle():
-                raise InfrastructureError("judges of other problems took the device's memory")
+            if failed.out_of_memory and self.context.host.shares_memory:
+                raise DeviceCrowded(f"the judge lacked memory of the device: {failed.message}")
             raise ProblemError(f"{request.problem.id}: {failed.message}")
         if frame.kind != "answer":
             raise InfrastructureError(f"the judge answered {frame.kind!r} to {kind!r}")

@@ -380,6 +380,8 @@ class HealthAnswer(Answer):
     passing_own_inputs: list[str] = field(default_factory=list)
     constant: bool = False
     unchecked: str = ""
+    lacked_memory: bool = False
+    """Whether the device's memory is why it was not checked."""
 
 
 class CheckHealth(Request[HealthAnswer], kind="check_health"):

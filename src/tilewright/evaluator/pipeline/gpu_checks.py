@@ -1,4 +1,4 @@
-"""Steps for a GPU alone: other programs, a probe, memory sizes, interference, ceilings."""
+"""Steps for a GPU alone: a probe, memory sizes, interference, ceilings."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tilewright.evaluator.judge_client.gpu_messages import (
     MeasureCeilings,
     Probe,
 )
+from tilewright.evaluator.pipeline.memory_admission import admit_estimated
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.timing import blocks
@@ -36,8 +37,6 @@ ALLOCATOR_FACTOR = 1.25
 ALLOCATOR_EXTRA_BYTES = 32 << 20
 """Memory for a call's allocations, as a multiple of the reference's need and as bytes beyond it.
 A candidate may round up, or work in other steps."""
-OTHER_PROGRAM_BYTES = 1 << 30
-"""Device memory in use from which another program must be running; an idle driver uses less."""
 INTERFERENCE_FLOOR_S = 5e-6
 """Seconds by which a baseline's call may change from one minute to the next."""
 HOST_DRIFT = 0.5
@@ -58,19 +57,6 @@ def refuse_quarantined(host: DeviceHost) -> None:
         )
 
 
-def check_other_programs(session: EvaluationSession) -> None:
-    """Record the state of the GPU, and label another program on it before anything is measured."""
-    found = session.record_conditions("before")
-    if found is None or session.host.occupied:
-        # Our own idle processes would be taken for another program.
-        return
-    used, busy = found.used_bytes or 0, found.busy_percent or 0
-    if used > OTHER_PROGRAM_BYTES:
-        detail = f"{used >> 20} MiB of its memory were in use before we began, {busy} % busy"
-        session.add_label(LabelName.DEVICE_SHARED, detail)
-        session.context.emit("waiting", {"message": f"another program is on the device: {detail}"})
-
-
 def probe(session: EvaluationSession) -> None:
     """Check that the device still computes, after a candidate that failed on it."""
     host = session.host
@@ -82,15 +68,17 @@ def probe(session: EvaluationSession) -> None:
 
 def size_memory(session: EvaluationSession) -> None:
     """Learn from the reference how much device memory a runner's calls need."""
-    pool = session.runners
+    pool, sizes = session.runners, list[CaseMeasured]()
     for case in session.request.problem.cases:
         seed = session.context.seed("sizes", case.name)
         found = session.judge.request(MeasureCase(dict(case.params), seed))
         record_workload(session.observations, case.name, found)
+        sizes.append(found)
         outputs = output_capacity(found.outputs, found.count)
         allocations = int(ALLOCATOR_FACTOR * (found.peak + found.outputs)) + ALLOCATOR_EXTRA_BYTES
         pool.output_bytes = max(pool.output_bytes, outputs)
         pool.allocator_bytes = max(pool.allocator_bytes, allocations)
+    admit_estimated(session, sizes)
     session.observations.ceilings = known_ceilings(session.host)
 
 

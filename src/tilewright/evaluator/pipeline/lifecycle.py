@@ -9,11 +9,11 @@ from tilewright.evaluator.judge_client.client import comparison_rule
 from tilewright.evaluator.judge_client.messages import LoadProblem
 from tilewright.evaluator.pipeline.gpu_checks import (
     check_interference,
-    check_other_programs,
     probe,
     size_memory,
 )
 from tilewright.evaluator.pipeline.launch_suppression import SUPPRESSED
+from tilewright.evaluator.pipeline.memory_admission import admit
 from tilewright.evaluator.pipeline.problem_check import check_problem
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
@@ -27,10 +27,10 @@ settings say."""
 
 
 def acquire_device(session: EvaluationSession) -> None:
-    """Wait for the exclusive use of the device."""
-    with session.stage(Stage.DEVICE_WAIT):
+    """Wait for the exclusive use of the device, and on a GPU for the memory that it needs."""
+    with session.stage(Stage.DEVICE_WAIT) as details:
         session.take_lease(lambda text: session.context.emit("waiting", {"message": text}))
-        check_other_programs(session)
+        admit(session, details)
 
 
 def start_judge(session: EvaluationSession) -> None:

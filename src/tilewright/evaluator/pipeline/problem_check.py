@@ -13,6 +13,7 @@ from tilewright.errors import RecordError
 from tilewright.evaluator.judge_client.messages import CheckHealth
 from tilewright.evaluator.pipeline.problem_labels import labels_of, unsound_text
 from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import Case
 from tilewright.records.base import digest_text
@@ -61,8 +62,11 @@ def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
         seed=session.context.seed("health", case.name) & 0x7FFFFFFF,
         strict=request.protocol == "strict",
     )
-    found = session.judge.request(message, CHECK_S)
-    return CaseCheck.model_validate({"case": case.name, **vars(found)})
+    found = vars(session.judge.request(message, CHECK_S))
+    if found.pop("lacked_memory") and session.host.shares_memory:
+        # What is stored must be true alone on the device.
+        raise DeviceCrowded("the check of the problem lacked memory while others held some")
+    return CaseCheck.model_validate({"case": case.name, **found})
 
 
 def _apply(session: EvaluationSession, health: ProblemHealth) -> None:

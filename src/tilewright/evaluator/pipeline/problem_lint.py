@@ -9,9 +9,11 @@ from tilewright.evaluator.context import Emit, EvaluationContext
 from tilewright.evaluator.judge_client.client import comparison_rule
 from tilewright.evaluator.judge_client.messages import ComparisonRule, LintCase
 from tilewright.evaluator.pipeline.lifecycle import connect_judge
+from tilewright.evaluator.pipeline.memory_admission import end_others
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.forkserver_client import ChildLost
 from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.seeds import random_root
 from tilewright.records import EvalRequest
 from tilewright.records.problem_lint import CaseHealth, Health, published_name
@@ -25,6 +27,16 @@ LINT_S = 600.0
 
 def lint(host: DeviceHost, request: EvalRequest, emit: Emit, watch: Callable[[], None]) -> Health:
     """Find out which degenerate answers pass on a problem; the request's candidate is not used."""
+    try:
+        return _lint(host, request, emit, watch, alone=False)
+    except DeviceCrowded as crowded:
+        emit("retry", {"because": str(crowded)})
+        return _lint(host, request, emit, watch, alone=True)
+
+
+def _lint(
+    host: DeviceHost, request: EvalRequest, emit: Emit, watch: Callable[[], None], *, alone: bool
+) -> Health:
     problem = request.problem
     about = {"problem": problem.id, "problem_digest": problem.digest(), "device": host.device.model}
     allowed = problem.input_variations
@@ -40,6 +52,8 @@ def lint(host: DeviceHost, request: EvalRequest, emit: Emit, watch: Callable[[],
     session = EvaluationSession(EvaluationContext(host, request, random_root(), emit, watch))
     with host.lease(lambda text: emit("waiting", {"message": text}), watch):
         try:
+            if alone:
+                end_others(host, watch)
             connect_judge(session)
             for case in problem.cases:
                 emit("sample", {"case": case.name, "variation": "degenerate answers"})

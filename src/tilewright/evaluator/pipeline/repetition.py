@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.evaluator.processes.host import DeviceHost
-from tilewright.records import EvalReport, Failed, Rejected
-from tilewright.records.codes import FailureReason, FindingCode
+from tilewright.records import EvalReport, Rejected
+from tilewright.records.codes import FindingCode
 
 TIME_BASED_CODES = {
     FindingCode.UNTIMED_WORK,
@@ -14,12 +13,9 @@ TIME_BASED_CODES = {
 """Finding codes that rest on times alone, which a busy machine changes."""
 
 
-def reason_to_repeat(report: EvalReport, host: DeviceHost) -> str:
+def reason_to_repeat(report: EvalReport) -> str:
     """Return why tilewright itself may be the cause of a verdict; empty: it is not."""
     outcome = report.outcome
-    if isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY:
-        crowded = host.device.is_gpu and host.end_idle()
-        return "it ran out of memory while idle processes held some" if crowded else ""
     if (
         isinstance(outcome, Rejected)
         and {item.code for item in outcome.findings} <= TIME_BASED_CODES

@@ -16,6 +16,7 @@ from tilewright.evaluator.pipeline.lifecycle import (
     shut_down,
     start_judge,
 )
+from tilewright.evaluator.pipeline.memory_admission import attribute_lack
 from tilewright.evaluator.pipeline.prepare import prepare
 from tilewright.evaluator.pipeline.repetition import reason_to_repeat
 from tilewright.evaluator.pipeline.requested_builds import caused_by_build, recall, remember
@@ -23,6 +24,7 @@ from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
 from tilewright.evaluator.pipeline.wrong_output import find_cause
 from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.build_requests import BuildRequested
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.seeds import random_root
@@ -86,15 +88,17 @@ def evaluate(
             emit("retry", {"because": str(unbuilt)})
             continue
         except InfrastructureError as error:
-            failures += 1
+            # Memory that others held is no failure, and is missing once at most.
+            alone = context.alone_because is not None
+            failures += alone or not isinstance(error, DeviceCrowded)
             if failures == MAX_ATTEMPTS:
                 raise
-            if host.device.is_gpu:
-                # Device memory may have been missing.
-                host.end_idle()
+            # Other failures on a GPU may have the same cause.
+            if host.ledger is not None and not alone:
+                context = replace(context, alone_because=str(error))
             emit("retry", {"because": str(error)})
             continue
-        reason = "" if repeated else reason_to_repeat(report, host)
+        reason = "" if repeated else reason_to_repeat(report)
         if not reason:
             return report
         repeated = True
@@ -123,7 +127,7 @@ def _run_stages(session: EvaluationSession) -> Outcome:
         for stage in STAGES:
             stage(session)
     except EvaluationEnded as ended:
-        return _explained(session, ended.outcome)
+        return _explained(session, attribute_lack(session, ended.outcome))
     return Correct()
 
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from tilewright.evaluator.context import EvaluationContext
+from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES, MemoryAccount
 from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.judge_client.client import JudgeClient
@@ -37,6 +38,7 @@ class EvaluationSession:
         self.judge = JudgeClient(context)
         self.runners = RunnerPool(context, self.judge)
         self.observations = Observations()
+        self.memory = MemoryAccount()
         self.problem_health: ProblemHealth | None = None
         """The check of the problem; `None` until it was made or read."""
         key = device_key(self.host.cores, self.host.device)
@@ -47,7 +49,7 @@ class EvaluationSession:
         self._lease = ExitStack()
         self._started = time.monotonic()
         self._waited_s = 0.0
-        """Wall seconds of waiting for the lease, which are no cost of the evaluation."""
+        """Wall seconds of waiting for others, which are no cost of the evaluation."""
         self.runners.deadline = self._started + self.request.limits.total_timeout_s
 
     def add_label(self, name: str, detail: str) -> None:
@@ -68,10 +70,17 @@ class EvaluationSession:
 
     def take_lease(self, waiting: Callable[[str], None]) -> None:
         """Wait until this evaluation has the device; that time does not count."""
+        with self.uncounted():
+            self._lease.enter_context(self.host.lease(waiting, self.context.watch))
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Take the time of a wait for others out of the time of this evaluation."""
         start = time.monotonic()
-        self._lease.enter_context(self.host.lease(waiting, self.context.watch))
-        self._waited_s = time.monotonic() - start
-        self.runners.deadline += self._waited_s
+        yield
+        waited_s = time.monotonic() - start
+        self._waited_s += waited_s
+        self.runners.deadline += waited_s
 
     def record_conditions(self, when: str) -> Conditions | None:
         """Record the state of the GPU for the report; `None`: no GPU, or its driver is silent."""
@@ -137,8 +146,17 @@ class EvaluationSession:
             host.wait_closed()
         if self.judge.child is not None:
             self.judge.request(Forget(runners=names, everything=True))
-            host.idle_judges[self.idle_key()] = IdleJudge(self.judge.child, pool.cached)
+            held = self._held_bytes() if self.on_gpu else 0
+            host.idle_judges[self.idle_key()] = IdleJudge(self.judge.child, pool.cached, held)
             self.judge.disconnect()
+
+    def _held_bytes(self) -> int:
+        """Return the memory of the device that the judge and its baselines keep."""
+        estimated = self.memory.estimated_bytes
+        found = conditions(self.host.device.uuid)
+        held = self.memory.used_by_evaluation(found, self.host.held_bytes)
+        # Of what other programs took meanwhile, nothing is ours.
+        return max(estimated if held is None else min(held, estimated), CONTEXT_BYTES)
 
     def abandon(self) -> None:
         """End every process at once; none of them is used again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tilewright.evaluator.pipeline.gpu_checks import clock_labels
+from tilewright.evaluator.pipeline.memory_admission import note_use
 from tilewright.evaluator.pipeline.prepare import precompile_all
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import (
@@ -42,7 +43,7 @@ def time_candidate(session: EvaluationSession) -> None:
                     message=times.wrong[0],
                 )
                 raise EvaluationEnded(outcome)
-        session.record_conditions("after timing")
+        note_use(session, session.record_conditions("after timing"))
 
 
 def _may_time(session: EvaluationSession) -> bool:

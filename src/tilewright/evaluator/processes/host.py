@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES
 from tilewright.evaluator.devices.devices import CPU, Cores, Device, few_queues, plan_cores
 from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.devices.toolchain import pool_library
 from tilewright.evaluator.processes import forkserver_client
 from tilewright.evaluator.processes.forkserver_client import Child, Forkserver
 from tilewright.evaluator.processes.idle import Closeable, IdleJudge
+from tilewright.evaluator.processes.memory_ledger import MemoryLedger
 from tilewright.evaluator.processes.prefork import PreforkPool, open_lock
 from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
 from tilewright.records import Limits
@@ -87,6 +89,10 @@ class DeviceHost:
         sixteen blocks, so supervisors started one after the other rarely share one."""
         lease = lease_name(device, self.cores) if device.is_gpu else None
         self.preforked = PreforkPool(self._fork, lease)
+        self.ledger = None if lease is None else MemoryLedger(lease)
+        """What other supervisors hold on the device, and what they see of us; `None` on a CPU."""
+        self.leased = False
+        """Whether an evaluation of ours holds the lease now."""
 
     def spawn(
         self,
@@ -114,6 +120,8 @@ class DeviceHost:
         # Nothing is opened on a device that may be in a bad state: it is probed first.
         counts = PREFORKED_ON_GPU if self.device.is_gpu else PREFORKED
         self.preforked.fill(limits, counts, opened=not self.suspect)
+        # Those that are not open yet will be, at a moment of which nobody is told.
+        self._publish(len(self.preforked) - self.preforked.opened)
 
     def _fork(
         self, role: str, limits: Limits, extra_paths: tuple[str, ...] = (), *, streams: bool = False
@@ -169,9 +177,41 @@ class DeviceHost:
         return len(self.idle_judges) >= min(most, MAX_IDLE_JUDGES_ON_GPU) or 2 * used > total > 0
 
     @property
-    def occupied(self) -> bool:
-        """Tell whether children of ours are on the device between evaluations."""
-        return bool(self.idle_judges or self.preforked)
+    def held_bytes(self) -> int:
+        """Return the bytes of the device that our idle processes hold, about as many."""
+        judges = sum(idle.held_bytes for idle in self.idle_judges.values())
+        return judges + CONTEXT_BYTES * self.preforked.opened
+
+    @property
+    def shares_memory(self) -> bool:
+        """Tell whether idle processes, ours or another supervisor's, hold memory of the device."""
+        if self.ledger is None:
+            return False
+        return self.held_bytes > 0 or any(self.ledger.others().values())
+
+    def _publish(self, unopened: int = 0) -> None:
+        if self.ledger is not None:
+            self.ledger.publish(self.held_bytes + CONTEXT_BYTES * unopened)
+
+    def answer_request(self) -> None:
+        """End all that idles if the holder of the lease has asked for it, and it is not us."""
+        if self.ledger is not None and not self.leased and self.ledger.asked:
+            self.end_idle()
+            self.ledger.answer()
+
+    def evict(self, lacking_bytes: int, keep: str) -> int:
+        """End judges that idle, longest first, for these bytes; return how many were freed.
+
+        The judge under the key `keep` stays.
+        """
+        freed = 0
+        for key in [key for key in self.idle_judges if key != keep]:
+            if freed >= lacking_bytes:
+                break
+            idle = self.idle_judges.pop(key)
+            idle.kill()
+            freed += idle.held_bytes
+        return freed
 
     def close_later(self, runner: Closeable) -> None:
         """Kill a runner that is not needed any more, without waiting for its end."""
@@ -192,13 +232,11 @@ class DeviceHost:
             else:
                 self._closing.append(runner)
 
-    def end_idle(self) -> bool:
-        """End all that idles, to make room on the device; tell whether there was anything."""
-        found = self.occupied
+    def end_idle(self) -> None:
+        """End all that idles, to make room on the device."""
         self.preforked.clear()
         while self.idle_judges:
             self.idle_judges.popitem()[1].kill()
-        return found
 
     @contextmanager
     def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:
@@ -212,14 +250,23 @@ class DeviceHost:
                     waiting(f"device {name} is in use by another evaluation; waiting for it")
                     notice_at = math.inf
                 watch()
+                # The holder may need the memory that we keep for later.
+                self.answer_request()
                 time.sleep(LEASE_POLL_S)
             self.preforked.wait_opening()
-            yield
+            self.leased = True
+            try:
+                yield
+            finally:
+                self.leased = False
+                self._publish()
 
     def close(self) -> None:
         """End every child and the forkserver."""
         while self._closing:
             self._closing.pop().close()
         self.end_idle()
+        if self.ledger is not None:
+            self.ledger.close()
         self.forkserver.close()
         self.compilers.close()

@@ -81,6 +81,8 @@ class IdleJudge:
 
     judge: Child
     cached: RunnerCache[Any]
+    held_bytes: int = 0
+    """Memory of a GPU that all of them hold."""
 
     def kill(self) -> None:
         """End the judge; the processes that have mapped its memory end first."""

@@ -22,11 +22,20 @@ TURN_POLL_S = 0.005
 Fork = Callable[[str, Limits], Child]
 
 
-def open_lock(name: str) -> IO[str]:
-    """Open a lock file that all commands of this user share; raise `InfrastructureError`."""
+def lease_folder() -> Path:
+    """Return the folder that all commands of this user share; raise `InfrastructureError`."""
     folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
+    return folder
+
+
+def open_lock(name: str) -> IO[str]:
+    """Open a lock file that all commands of this user share; raise `InfrastructureError`."""
+    folder = lease_folder()
+    try:
         return open(folder / f"{name}.lock", "a", encoding="ascii")
     except OSError as error:
         raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
@@ -124,9 +133,14 @@ class PreforkPool:
                 child.kill()
             waiting.clear()
 
-    def __bool__(self) -> bool:
-        """Tell whether any child waits."""
-        return any(self._preforked.values())
+    def __len__(self) -> int:
+        """Return how many children wait."""
+        return sum(map(len, self._preforked.values()))
+
+    @property
+    def opened(self) -> int:
+        """How many of them have opened the device; a judge does so when it is forked."""
+        return len(self) - len(self._unopened())
 
 
 def _is_usable(child: Child) -> bool:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError, TilewrightError
 from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
+from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.records import Candidate, Failed
@@ -60,12 +61,12 @@ def baseline_failed(
 ) -> TilewrightError:
     """Return what to raise for a baseline that ended.
 
-    The evaluation is repeated with a fresh one if it was cached, or if it lacked device memory
-    that idle processes held.
+    The evaluation is repeated with a fresh one if it was cached, and alone if it lacked device
+    memory while others held some.
     """
-    outcome, host = ended.outcome, context.host
+    outcome = ended.outcome
     lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
-    ours = ended.reused or (lacked and host.device.is_gpu and host.end_idle())
-    message = getattr(outcome, "message", "")
-    kind = InfrastructureError if ours else ProblemError
-    return kind(f"baseline {name!r} {outcome.verdict}: {message}")
+    message = f"baseline {name!r} {outcome.verdict}: {getattr(outcome, 'message', '')}"
+    if lacked and context.host.shares_memory:
+        return DeviceCrowded(message)
+    return (InfrastructureError if ended.reused else ProblemError)(message)

@@ -1,0 +1,198 @@
+"""Room on a GPU for an evaluation: made before it starts, and alone if memory was missing.
+
+Evaluations on one device run one after another, under its lease. What takes their memory is what
+other supervisors keep for later: judges, cached baselines and preforked children.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.devices.device_memory import (
+    CONTEXT_BYTES,
+    choose_holders,
+    known_need,
+    record_need,
+    shortage,
+)
+from tilewright.evaluator.devices.nvml import Conditions, conditions
+from tilewright.evaluator.devices.recorded_environment import device_key
+from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.processes.idle import MAX_CACHED_RUNNERS
+from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
+from tilewright.evaluator.runners.pool import SLOTS
+from tilewright.records import Failed, Outcome, Unjudged
+from tilewright.records.codes import FailureReason, LabelName, UnjudgedReason
+
+OTHER_PROGRAM_BYTES = 1 << 30
+"""Device memory in use from which another program must be running; an idle driver uses less."""
+ROOM_S = 10.0
+"""Seconds that other supervisors have to release memory before an evaluation starts without it."""
+ALONE_S = 120.0
+"""Seconds that they have before an evaluation that must be alone ends without a verdict. One that
+evaluates on another device answers after that evaluation."""
+FREED_S, FREED_POLL_S = 5.0, 0.1
+"""Most seconds until the driver has freed the memory of ended processes, and between two looks."""
+SAMPLE_OUTPUTS = 11
+"""Memory of an input sample, as a multiple of its outputs (tests/unit/evaluator/judge)."""
+DOUBLE = 3
+"""Memory of a call in float32 and in float64, as a multiple of the one in float32."""
+HELD_SAMPLES = 4
+"""Input samples whose inputs the judge holds at once."""
+MAX_USE = 2
+"""Most that is stored of an evaluation's use, as a multiple of the estimate: a candidate that
+takes all it can get is not the problem's need."""
+
+
+def admit(session: EvaluationSession, details: list[str]) -> None:
+    """Make room for what the evaluation is known to need, or for it alone; label strangers.
+
+    The session holds the lease. `details` are those of the stage.
+    """
+    host, because = session.host, session.context.alone_because
+    if host.ledger is None:
+        return
+    if because is not None:
+        details.append(f"repeated alone on the device: {because}")
+        with session.uncounted():
+            end_others(host, session.context.watch)
+    _note_start(session, session.record_conditions("before"))
+    key = device_key(host.cores, host.device)
+    need = known_need(host.home, key, session.request.problem.digest())
+    if need is not None:
+        session.memory.known = True
+        _make_room(session, need)
+    _label_strangers(session)
+
+
+def _note_start(session: EvaluationSession, found: Conditions | None) -> None:
+    host, memory = session.host, session.memory
+    idle = host.idle_judges.get(session.idle_key())
+    memory.before, memory.own_bytes = found, 0 if idle is None else idle.held_bytes
+    used = (found.used_bytes if found else None) or 0
+    memory.others_bytes = max(used - host.held_bytes, 0)
+    siblings = sum(host.ledger.others().values()) if host.ledger else 0
+    memory.stranger_bytes = max(memory.others_bytes - siblings, 0)
+
+
+def _label_strangers(session: EvaluationSession) -> None:
+    """Label a program on the device that is no evaluation of this user."""
+    found, memory = session.memory.before, session.memory
+    if found is not None and memory.stranger_bytes > OTHER_PROGRAM_BYTES:
+        busy = found.busy_percent or 0
+        detail = f"{memory.stranger_bytes >> 20} MiB of its memory were in use before we began"
+        detail = f"{detail}, {busy} % busy"
+        session.add_label(LabelName.DEVICE_SHARED, detail)
+        session.context.emit("waiting", {"message": f"another program is on the device: {detail}"})
+
+
+def admit_estimated(session: EvaluationSession, sizes: list[CaseMeasured]) -> None:
+    """Make room for what the judge's sizes suggest, where no earlier evaluation told the need."""
+    pool, memory = session.runners, session.memory
+    work = pool.output_bytes + pool.allocator_bytes
+    runners = 1 + MAX_CACHED_RUNNERS * len(session.request.baselines)
+    memory.estimated_bytes = max((estimated_need(one, work, runners) for one in sizes), default=0)
+    if not memory.known:
+        _make_room(session, memory.estimated_bytes)
+
+
+def estimated_need(found: CaseMeasured, work_bytes: int, runners: int) -> int:
+    """Estimate the device memory of judge and runners on a case.
+
+    `work_bytes` is the block that the judge shares with each runner for its outputs and its
+    allocations.
+    """
+    runner = CONTEXT_BYTES + work_bytes + found.weights
+    judge = (
+        CONTEXT_BYTES
+        + (SLOTS + HELD_SAMPLES) * found.inputs
+        + DOUBLE * (found.inputs + found.weights + found.peak)
+        + SAMPLE_OUTPUTS * found.outputs
+    )
+    return judge + runners * runner
+
+
+def _make_room(session: EvaluationSession, need_bytes: int) -> None:
+    """End what idles for the missing bytes: our own first, then that of other supervisors."""
+    host, memory = session.host, session.memory
+    lacking = shortage(need_bytes, memory.own_bytes, memory.before)
+    if lacking <= 0 or host.ledger is None:
+        return
+    lacking -= host.evict(lacking, session.idle_key())
+    held = host.ledger.others()
+    chosen = choose_holders(held, lacking)
+    if chosen:
+        with session.uncounted():
+            silent = host.ledger.request_release(chosen, ROOM_S, session.context.watch)
+            _wait_freed(host)
+        freed = sum(held[name] for name in chosen if name not in silent)
+        memory.others_bytes = max(memory.others_bytes - freed, 0)
+
+
+def end_others(host: DeviceHost, watch: Callable[[], None]) -> None:
+    """End all that idles on the device, of this and of every other supervisor; hold the lease.
+
+    Raises:
+        InfrastructureError: another supervisor does not answer.
+    """
+    host.end_idle()
+    if host.ledger is None:
+        return
+    # All are asked, because one without memory may be about to prefork.
+    silent = host.ledger.request_release(list(host.ledger.others()), ALONE_S, watch)
+    if silent:
+        raise InfrastructureError(
+            f"{host.device.name} lacked memory, and {len(silent)} other supervisors kept theirs "
+            f"for {ALONE_S:g} s: processes {', '.join(name.split('-')[0] for name in silent)}"
+        )
+    _wait_freed(host)
+
+
+def _wait_freed(host: DeviceHost) -> None:
+    """Wait until the memory of processes that have ended is free."""
+    limit, last = time.monotonic() + FREED_S, -1
+    while time.monotonic() < limit:
+        found = conditions(host.device.uuid)
+        used = found.used_bytes if found else None
+        if used is None or used == last or used < OTHER_PROGRAM_BYTES:
+            return
+        last = used
+        time.sleep(FREED_POLL_S)
+
+
+def note_use(session: EvaluationSession, found: Conditions | None) -> None:
+    """Store what the evaluation uses now, as the need of its problem."""
+    host, memory = session.host, session.memory
+    used = memory.used_by_evaluation(found, host.held_bytes)
+    if used is not None:
+        key = device_key(host.cores, host.device)
+        used = min(used, MAX_USE * memory.estimated_bytes)
+        record_need(host.home, key, session.request.problem.digest(), used)
+
+
+def attribute_lack(session: EvaluationSession, outcome: Outcome) -> Outcome:
+    """Return the outcome, unless memory may be missing because others hold some.
+
+    Raises:
+        DeviceCrowded: idle processes of this user do; the evaluation is to be repeated alone.
+    """
+    memory = session.memory
+    lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
+    # What happens before the lease needs no memory of the device.
+    if not isinstance(outcome, Failed) or not lacked or not session.host.leased:
+        return outcome
+    if session.host.shares_memory:
+        raise DeviceCrowded(f"it ran out of memory while others held some: {outcome.message[:200]}")
+    missing = shortage(memory.estimated_bytes, 0, memory.before)
+    if missing > 0 and memory.stranger_bytes > OTHER_PROGRAM_BYTES:
+        # Alone it would have had more; nobody can end another program.
+        message = (
+            f"out of memory while other programs held {memory.stranger_bytes >> 20} MiB of the "
+            f"device, {missing >> 20} MiB more than the problem leaves"
+        )
+        return Unjudged(reason=UnjudgedReason.DEVICE_SHARED, message=message)
+    return outcome

@@ -1,0 +1,66 @@
+"""Evaluations on one GPU beside other supervisors that keep its memory."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from benchmarks.gpu.requests import DEVICE, request
+from tilewright.evaluator.devices.device_memory import FILE
+from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.nvml import conditions
+from tilewright.executors.local import LocalExecutor
+from tilewright.records import EvalReport
+
+pytestmark = pytest.mark.gpu
+PROBLEM = """import torch
+
+CASES = [{"name": "one", "held": HELD}]
+ENTRY = "work"
+
+
+def inputs(case, generator):
+    return torch.randn(256, 256, generator=generator), case["held"]
+
+
+def reference(x, held):
+    zeros = torch.zeros(held, dtype=torch.uint8, device=x.device)
+    return x * 2 + zeros[:256]
+"""
+CANDIDATE = """import torch
+
+
+def work(x, held):
+    zeros = torch.zeros(HELD, dtype=torch.uint8, device=x.device)
+    return x * 2 + zeros[:256]
+"""
+
+
+def judged(local: LocalExecutor, problem_bytes: int, candidate_bytes: int) -> EvalReport:
+    texts = (PROBLEM, problem_bytes), (CANDIDATE, candidate_bytes)
+    problem, candidate = (text.replace("HELD", str(size)) for text, size in texts)
+    return local.evaluate(request(problem, candidate, "memory"))
+
+
+def test_supervisors_that_keep_memory_cost_no_evaluation_its_verdict(tmp_path):
+    found = conditions(find_device(DEVICE).uuid)
+    assert found is not None
+    assert found.total_bytes is not None
+    # Judge and two runners take 0.7 of the device; a cached baseline keeps a quarter of it.
+    large = found.total_bytes // 5
+    with ExitStack() as stack:
+        workers = [stack.enter_context(LocalExecutor(tmp_path)) for _ in range(3)]
+        reports = [judged(worker, large, large) for worker in workers]
+        # Nothing tells that this candidate needs more than the problem.
+        greedy = judged(workers[0], 1 << 20, 3 * large)
+        hopeless = judged(workers[1], 1 << 20, 2 * found.total_bytes)
+
+    for report in (*reports, greedy):
+        assert report.verdict == "correct", report.outcome
+    assert (hopeless.verdict, hopeless.outcome.reason) == ("failed", "out_of_memory")
+    (detail,) = [stage.detail for stage in greedy.stages if stage.name == "device_wait"]
+    assert detail.startswith("repeated alone on the device: ")
+    for report in (*reports, greedy, hopeless):
+        assert "device_shared" not in {label.name for label in report.labels}
+    assert (tmp_path / FILE).exists()
