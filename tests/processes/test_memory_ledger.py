@@ -28,14 +28,15 @@ ledger = MemoryLedger(sys.argv[1])
 ledger.publish(int(sys.argv[2]))
 print(ledger.name, flush=True)
 while True:
-    if sys.argv[3] == "answers" and ledger.asked:
+    if sys.argv[3] == "answers" and ledger.release_requested:
         ledger.answer()
     time.sleep(0.005)
 """
 SUPERVISOR = """
-import subprocess, sys
+import socket, subprocess, sys
 from pathlib import Path
 from types import SimpleNamespace
+from tilewright.evaluator import server
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.idle import IdleJudge, RunnerCache
@@ -50,6 +51,9 @@ host = DeviceHost(Path(sys.argv[1]), Device("cuda:0", "no GPU", uuid=sys.argv[2]
 host.idle_judges["one"] = IdleJudge(SimpleNamespace(kill=kill), RunnerCache(), 5 << 30)
 host._publish()
 print(host.ledger.name, sleeping.pid, flush=True)
+if sys.argv[3] == "idle":
+    ours, theirs = socket.socketpair()
+    server._serve({"cuda:0": host}, Path(sys.argv[1]), ours)
 with host.lease(lambda _: None, lambda: None):
     print("leased", len(host.idle_judges), host.held_bytes, flush=True)
     sys.stdin.read()
@@ -163,22 +167,32 @@ def host(tmp_path, lease) -> Iterator[DeviceHost]:
     os.sched_setaffinity(0, cores)
 
 
+def releases_memory(host: DeviceHost, other: subprocess.Popen[str]) -> None:
+    """Ask another supervisor for the memory of its idle judge, which ends."""
+    name, judge = said(other)
+    assert host.ledger is not None
+    assert host.ledger.others() == {name: 5 << 30}
+    assert host.shares_memory
+    assert os.path.exists(f"/proc/{judge}")
+    end_others(host, lambda: None)
+    assert not os.path.exists(f"/proc/{judge}")
+    assert host.ledger.others() == {name: 0}
+    assert not host.shares_memory
+    assert other.poll() is None
+
+
+def test_a_supervisor_without_a_request_releases_to_the_holder(host, lease, tmp_path, started):
+    with host.lease(print, lambda: None):
+        releases_memory(host, started(SUPERVISOR, str(tmp_path), lease, "idle"))
+
+
 def test_a_supervisor_that_waits_for_the_lease_releases_to_its_holder(
     host, lease, tmp_path, started
 ):
     with host.lease(print, lambda: None):
         assert not host.shares_memory
-        other = started(SUPERVISOR, str(tmp_path), lease)
-        name, judge = said(other)
-        assert host.ledger is not None
-        assert host.ledger.others() == {name: 5 << 30}
-        assert host.shares_memory
-        assert os.path.exists(f"/proc/{judge}")
-        end_others(host, lambda: None)
-        assert not os.path.exists(f"/proc/{judge}")
-        assert host.ledger.others() == {name: 0}
-        assert not host.shares_memory
-        assert other.poll() is None
+        other = started(SUPERVISOR, str(tmp_path), lease, "waits")
+        releases_memory(host, other)
     # It got the lease, which it had waited for.
     assert said(other) == ["leased", "0", "0"]
     other.kill()

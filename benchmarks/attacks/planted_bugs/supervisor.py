@@ -151,7 +151,7 @@ MEMORY_OF_A_DEVICE = (
         "tests/processes/test_memory_ledger.py",
         (
             "a supervisor that waits for the lease keeps its memory",
-            "if self.ledger is not None and not self.leased and self.ledger.asked:",
+            "if self.ledger is not None and not self.leased and self.ledger.release_requested:",
             "if self.ledger is None:",
             "test_a_supervisor_that_waits_for_the_lease_releases_to_its_holder",
         ),

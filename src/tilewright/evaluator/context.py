@@ -39,7 +39,7 @@ class EvaluationContext:
         emit: reports progress.
         watch: is called while the supervisor waits; it raises if the client has gone.
         requested: the builds that implementations of this evaluation have asked for.
-        alone_because: why nothing else of this user may hold memory of the device meanwhile;
+        alone_reason: why nothing else of this user may hold memory of the device meanwhile;
             `None`: others may.
     """
 
@@ -49,7 +49,7 @@ class EvaluationContext:
     emit: Emit
     watch: Callable[[], None]
     requested: tuple[RequestedBuild, ...] = ()
-    alone_because: str | None = None
+    alone_reason: str | None = None
 
     def seed(self, *names: object) -> int:
         """Return the seed of `names` under this evaluation's secret root."""

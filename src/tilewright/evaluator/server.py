@@ -67,8 +67,8 @@ def _answer_requests(hosts: dict[str, DeviceHost]) -> None:
 
 def _idle(hosts: dict[str, DeviceHost]) -> Callable[[], None] | None:
     """Return what a supervisor does while it has no request; `None`: nobody asks it for memory."""
-    asked = any(host.ledger is not None for host in hosts.values())
-    return partial(_answer_requests, hosts) if asked else None
+    shared = any(host.ledger is not None for host in hosts.values())
+    return partial(_answer_requests, hosts) if shared else None
 
 
 def _serve(hosts: dict[str, DeviceHost], home: Path, sock: socket.socket) -> None:

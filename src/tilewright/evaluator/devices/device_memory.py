@@ -1,4 +1,4 @@
-"""What an evaluation needs of a GPU's memory, and who holds the rest. No CUDA, no torch."""
+"""The part of a GPU's memory that an evaluation needs, and who holds the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDED_GROWTH = 1.05
 
 @dataclass
 class MemoryAccount:
-    """What is known of a device's memory during one evaluation."""
+    """The known parts of a device's memory during one evaluation."""
 
     before: Conditions | None = None
     """The state of the device when the evaluation began there; `None`: unknown, or no GPU."""

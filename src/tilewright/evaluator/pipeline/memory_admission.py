@@ -1,6 +1,6 @@
 """Room on a GPU for an evaluation: made before it starts, and alone if memory was missing.
 
-Evaluations on one device run one after another, under its lease. What takes their memory is what
+Evaluations on one device run one after another, under its lease. Their memory is taken by what
 other supervisors keep for later: judges, cached baselines and preforked children.
 """
 
@@ -44,8 +44,8 @@ DOUBLE = 3
 HELD_SAMPLES = 4
 """Input samples whose inputs the judge holds at once."""
 MAX_USE = 2
-"""Most that is stored of an evaluation's use, as a multiple of the estimate: a candidate that
-takes all it can get is not the problem's need."""
+"""The largest use that is stored, as a multiple of the estimate. A candidate may take all that it
+can get, which is not the problem's need."""
 
 
 def admit(session: EvaluationSession, details: list[str]) -> None:
@@ -53,11 +53,11 @@ def admit(session: EvaluationSession, details: list[str]) -> None:
 
     The session holds the lease. `details` are those of the stage.
     """
-    host, because = session.host, session.context.alone_because
+    host, reason = session.host, session.context.alone_reason
     if host.ledger is None:
         return
-    if because is not None:
-        details.append(f"repeated alone on the device: {because}")
+    if reason is not None:
+        details.append(f"repeated alone on the device: {reason}")
         with session.uncounted():
             end_others(host, session.context.watch)
     _note_start(session, session.record_conditions("before"))

@@ -89,13 +89,13 @@ def evaluate(
             continue
         except InfrastructureError as error:
             # Memory that others held is no failure, and is missing once at most.
-            alone = context.alone_because is not None
+            alone = context.alone_reason is not None
             failures += alone or not isinstance(error, DeviceCrowded)
             if failures == MAX_ATTEMPTS:
                 raise
             # Other failures on a GPU may have the same cause.
             if host.ledger is not None and not alone:
-                context = replace(context, alone_because=str(error))
+                context = replace(context, alone_reason=str(error))
             emit("retry", {"because": str(error)})
             continue
         reason = "" if repeated else reason_to_repeat(report)

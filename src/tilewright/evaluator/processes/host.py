@@ -90,7 +90,7 @@ class DeviceHost:
         lease = lease_name(device, self.cores) if device.is_gpu else None
         self.preforked = PreforkPool(self._fork, lease)
         self.ledger = None if lease is None else MemoryLedger(lease)
-        """What other supervisors hold on the device, and what they see of us; `None` on a CPU."""
+        """The bytes that each supervisor holds on the device; `None` on a CPU."""
         self.leased = False
         """Whether an evaluation of ours holds the lease now."""
 
@@ -195,7 +195,7 @@ class DeviceHost:
 
     def answer_request(self) -> None:
         """End all that idles if the holder of the lease has asked for it, and it is not us."""
-        if self.ledger is not None and not self.leased and self.ledger.asked:
+        if self.ledger is not None and not self.leased and self.ledger.release_requested:
             self.end_idle()
             self.ledger.answer()
 

@@ -76,7 +76,7 @@ class MemoryLedger:
         return self._folder / (name + ASKED)
 
     @property
-    def asked(self) -> bool:
+    def release_requested(self) -> bool:
         """Whether another supervisor waits for our answer."""
         return self._request(self.name).exists()
 

@@ -52,7 +52,7 @@ memory.touch()
 ledger.publish(int(sys.argv[3]))
 print("up", flush=True)
 while True:
-    if sys.argv[4] == "answers" and ledger.asked:
+    if sys.argv[4] == "answers" and ledger.release_requested:
         memory.unlink()
         ledger.answer()
     time.sleep(0.005)
