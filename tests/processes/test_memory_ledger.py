@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from tilewright.errors import InfrastructureError
+from tilewright.evaluator import server
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.pipeline import memory_admission
 from tilewright.evaluator.pipeline.memory_admission import end_others
@@ -212,6 +214,30 @@ def test_an_evaluation_that_must_be_alone_has_no_verdict_beside_a_silent_one(
         with pytest.raises(InfrastructureError, match=f"kept theirs .*{silent.pid}"):
             end_others(host, lambda: None)
         assert host.shares_memory
+
+
+def test_a_supervisor_that_waits_for_room_answers_for_its_other_devices(host, lease, tmp_path):
+    # Two supervisors of two devices each, of which each waits for the other, must both go on.
+    other = DeviceHost(tmp_path, Device("cuda:1", "no GPU", uuid=f"{lease}-other"))
+    first, second = MemoryLedger(lease), MemoryLedger(f"{lease}-other")
+    hosts = {"cuda:0": host, "cuda:1": other}
+
+    def request_other() -> list[str]:
+        answer = partial(server._answer_requests, hosts)
+        return second.request_release([other.ledger.name], 0.1, answer)
+
+    with host.lease(print, lambda: None):
+        assert request_other()
+        answers = list[list[str]]()
+        assert host.request_release([first.name], 0.3, lambda: answers.append(request_other())) == [
+            first.name
+        ]
+        assert answers[0] == []
+    assert request_other() == []
+    for ledger in (first, second):
+        ledger.close()
+    other.close()
+    shutil.rmtree(lease_folder() / f"{lease}-other.memory")
 
 
 def test_a_holder_of_the_lease_answers_after_it(host, lease):

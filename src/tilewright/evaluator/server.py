@@ -60,7 +60,7 @@ def _host_of(
 
 def _answer_requests(hosts: dict[str, DeviceHost]) -> None:
     """Release a device's memory if another supervisor needs it, and nothing is timed here."""
-    if not any(host.leased for host in hosts.values()):
+    if not any(host.leased and not host.makes_room for host in hosts.values()):
         for host in hosts.values():
             host.answer_request()
 

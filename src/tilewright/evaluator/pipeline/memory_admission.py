@@ -127,7 +127,7 @@ def _make_room(session: EvaluationSession, need_bytes: int) -> None:
     chosen = choose_holders(held, lacking)
     if chosen:
         with session.uncounted():
-            silent = host.ledger.request_release(chosen, ROOM_S, session.context.watch)
+            silent = host.request_release(chosen, ROOM_S, session.context.watch)
             _wait_freed(host)
         freed = sum(held[name] for name in chosen if name not in silent)
         memory.others_bytes = max(memory.others_bytes - freed, 0)
@@ -143,7 +143,7 @@ def end_others(host: DeviceHost, watch: Callable[[], None]) -> None:
     if host.ledger is None:
         return
     # All are asked, because one without memory may be about to prefork.
-    silent = host.ledger.request_release(list(host.ledger.others()), ALONE_S, watch)
+    silent = host.request_release(list(host.ledger.others()), ALONE_S, watch)
     if silent:
         raise InfrastructureError(
             f"{host.device.name} lacked memory, and {len(silent)} other supervisors kept theirs "

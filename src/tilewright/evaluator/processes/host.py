@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +93,8 @@ class DeviceHost:
         """The bytes that each supervisor holds on the device; `None` on a CPU."""
         self.leased = False
         """Whether an evaluation of ours holds the lease now."""
+        self.makes_room = False
+        """Whether that evaluation waits for other supervisors, so that nothing is timed."""
 
     def spawn(
         self,
@@ -198,6 +200,21 @@ class DeviceHost:
         if self.ledger is not None and not self.leased and self.ledger.release_requested:
             self.end_idle()
             self.ledger.answer()
+
+    def request_release(
+        self, names: Iterable[str], timeout_s: float, watch: Callable[[], None]
+    ) -> list[str]:
+        """Ask other supervisors to release what they keep; return those that did not answer.
+
+        `watch` may answer requests for our other devices meanwhile.
+        """
+        if self.ledger is None:
+            return []
+        self.makes_room = True
+        try:
+            return self.ledger.request_release(names, timeout_s, watch)
+        finally:
+            self.makes_room = False
 
     def evict(self, lacking_bytes: int, keep: str) -> int:
         """End judges that idle, longest first, for these bytes; return how many were freed.

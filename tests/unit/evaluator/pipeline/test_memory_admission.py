@@ -334,3 +334,18 @@ def test_the_use_of_an_evaluation_becomes_the_need_of_its_problem(begun):
     # A candidate that takes all it can get.
     note_use(begun.session, Conditions(used_bytes=79 * GIB, total_bytes=TOTAL))
     assert known_need(*key_of(begun)) == 24 * GIB
+
+
+@pytest.mark.parametrize(
+    ("strangers", "estimate", "wanted"), [(6, 10, 6), (6, 4, 4), (-1, 10, 0.75), (6, 0, 0.75)]
+)
+def test_an_idle_judge_holds_what_the_evaluation_added_within_its_estimate(
+    begun, strangers, estimate, wanted
+):
+    begun.start(40 * GIB)
+    admit(begun.session, [])
+    begun.session.memory.estimated_bytes = estimate * GIB
+    # Whatever is in use now and was not at the start.
+    begun.strangers = strangers * GIB
+
+    assert begun.session._held_bytes() == wanted * GIB
