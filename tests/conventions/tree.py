@@ -23,7 +23,7 @@ _EXHIBITS = (
     "benchmarks/gpu/candidates/*",
 )
 _SKIPPED = {"build", "dist", "runs", "out", "__pycache__"}
-_BINARY = {".png", ".ico", ".gz", ".so", ".pyc"}
+_BINARY = {".png", ".ico", ".gz", ".npy", ".so", ".pyc"}
 
 
 @functools.cache
