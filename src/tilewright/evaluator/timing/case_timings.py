@@ -133,9 +133,21 @@ class TimedCall:
         return PublishSample(self.sample.name, self.name, self.base)
 
 
-def undetectable_work_s(times: CaseTimes) -> float:
-    """Return the seconds of a candidate's work in a call that may not be in its time."""
-    return 0.0 if times.on_device else UNDETECTABLE_S
+def undetectable_work_s(times: CaseTimes, baseline: str) -> float:
+    """Return the seconds of a candidate's work for a call that may not be in its time.
+
+    That is work before its calls which `charged_times` forgives, because the harness's own work
+    varies as much. For a short call it is also the credit for an empty call.
+    """
+    if times.on_device:
+        return 0.0
+    ours, theirs = times.untimed_cpu_s.get("candidate", []), _informative_calls(times)
+    excess = 0.0
+    if ours and any(theirs):
+        usual = max(bootstrap.quantile(calls, 0.25) for calls in theirs if calls)
+        excess = max(bootstrap.quantile(ours, 0.25) - usual, 0.0)
+    forgiven = UNTIMED_FLOOR_S + UNTIMED_SHARE * _usual_untimed_cpu(times)
+    return min(excess, forgiven) + (UNDETECTABLE_S if is_short(times, baseline) else 0.0)
 
 
 def _usual_untimed_cpu(times: CaseTimes) -> float:
@@ -214,5 +226,4 @@ def is_short(times: CaseTimes, baseline: str) -> bool:
     """Tell whether a call is so short that undetectable work, or a launch, matters in it."""
     if times.on_device:
         return bootstrap.median(times.total_s[baseline]) < GPU_SHORT_US * 1e-6
-    call_s = bootstrap.median(charged_times(times, baseline))
-    return undetectable_work_s(times) > SHORT_SHARE * call_s
+    return SHORT_SHARE * bootstrap.median(charged_times(times, baseline)) < UNDETECTABLE_S

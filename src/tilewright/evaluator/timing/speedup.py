@@ -8,7 +8,6 @@ from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
     charged_times,
-    is_short,
     undetectable_work_s,
 )
 from tilewright.records import Comparison, Timing
@@ -57,7 +56,7 @@ def compare_strict(
 ) -> Comparison:
     """Return the comparison of the candidate with one baseline on a timed case.
 
-    For short calls the lower end of the interval allows for undetectable work of the candidate.
+    On a CPU the lower end of the interval allows for undetectable work of the candidate.
     `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)
@@ -67,9 +66,9 @@ def compare_strict(
         raw = _paired(times.total_s[baseline], times.total_s["candidate"])
         by_judge = estimated_interval(times, baseline, sigma, raw)
         low, high = min(low, by_judge.low), max(high, by_judge.high)
-    elif is_short(times, baseline):
-        call_us = bootstrap.median(charged_times(times, "candidate")) * 1e6
-        low *= call_us / (call_us + undetectable_work_s(times) * 1e6)
+    else:
+        call_s = bootstrap.median(charged_times(times, "candidate"))
+        low *= call_s / (call_s + undetectable_work_s(times, baseline))
     interval = intervals.Interval(interval.estimate, low, high)
     own = times.gpu.self_reported_s
     reported = _paired(own.get(baseline, []), own.get("candidate", []))

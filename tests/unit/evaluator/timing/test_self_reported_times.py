@@ -106,7 +106,7 @@ def test_the_lower_end_is_never_above_that_of_the_judges_times_alone(eager, cand
 
 def test_a_gpu_has_no_undetectable_work_and_short_calls_are_labelled():
     made = times(GPU_SHORT_US - 1, 5, eager_said=10, candidate_said=5)
-    assert undetectable_work_s(made) == 0.0
+    assert undetectable_work_s(made, "eager") == 0.0
     assert is_short(made, "eager")
     made = times(GPU_SHORT_US + 1, 5, eager_said=10, candidate_said=5)
     assert not is_short(made, "eager")
