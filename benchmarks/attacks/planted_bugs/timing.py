@@ -159,8 +159,8 @@ BUGS = (
         ),
         (
             "short calls have no undetectable work",
-            "return 0.0 if times.on_device else UNDETECTABLE_S",
-            "return 0.0",
+            "(UNDETECTABLE_S if is_short(times, baseline) else 0.0)",
+            "0.0",
         ),
         (
             "untimed work of every implementation is charged",
@@ -183,8 +183,8 @@ BUGS = (
         UNIT + "evaluator/timing/test_blocks.py",
         (
             "the slack of short calls is dropped",
-            "if is_short(times, baseline):",
-            "if times is None:",
+            "low *= call_s / (call_s + undetectable_work_s(times, baseline))",
+            "pass",
         ),
     ),
     *planted(

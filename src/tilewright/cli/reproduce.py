@@ -17,6 +17,12 @@ from tilewright.evaluator.pipeline.correctness import UNTIMED_VARIATIONS, hidden
 from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.evaluator.timing.blocks import RENEWALS, VARIED_SHARE
+from tilewright.evaluator.timing.call_plan import (
+    HALF_TYPES,
+    VARIATIONS_KEY,
+    chosen_variations,
+    uneven,
+)
 from tilewright.evaluator.timing.cpu_clock import HostClock
 from tilewright.languages.base import BuildPlan
 from tilewright.languages.python_template import render_python
@@ -208,6 +214,7 @@ def _constants(report: EvalReport, build: BuildPlan, plan: ReproductionPlan) -> 
     problem, strict = request.problem, request.protocol == "strict"
     timed = report.environment.host.get("timed_cores")
     said = getattr(report.outcome, "message", "").strip().partition("\n")[0]
+    usable = {case: _usable_variations(report, case) for case, _, _ in plan.timed}
     return {
         "PROBLEM_ID": problem.id,
         "JUDGE_SAID": f"{report.verdict}: {said}".removesuffix(": "),
@@ -231,7 +238,12 @@ def _constants(report: EvalReport, build: BuildPlan, plan: ReproductionPlan) -> 
         "FAILING": plan.failing,
         "COMPARED_FROM": plan.compared_from,
         "TIMED": plan.timed,
-        "VARIATIONS": {case: _usable_variations(report, case) for case, _, _ in plan.timed},
+        "VARIATIONS": {
+            case: chosen_variations(generator(report.seed, VARIATIONS_KEY, case), names)
+            for case, names in usable.items()
+        },
+        "UNEVEN": {case: uneven(names) for case, names in usable.items()},
+        "HALF_TYPES": HALF_TYPES,
         "VARIED_SHARE": VARIED_SHARE,
         "RENEWALS": RENEWALS,
         "CHECK_ALL_BYTES": HostClock.check_all_bytes,

@@ -27,7 +27,7 @@ from tilewright.evaluator.judge.number_formats import (
     widened,
 )
 from tilewright.evaluator.judge.reference import Reference
-from tilewright.evaluator.judge.variations import is_structured, vary
+from tilewright.evaluator.judge.variations import FirstValue, vary
 from tilewright.wire.cuda_driver import Block
 from tilewright.wire.frames import Fields, Tree
 from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, span
@@ -71,10 +71,8 @@ class InputSample:
     """Its variation, with the divisor of a weaker one; for a timed call that of its values."""
     overwrites: set[int] = field(default_factory=set)
     """Arguments that the reference itself overwrites on these inputs."""
-    structured: list[bool] = field(default_factory=list)
-    """For each argument, whether its values mean more than a sample, so that none is varied."""
-    first: list[torch.Tensor | None] = field(default_factory=list)
-    """Some elements of each argument as they were first; timed calls only."""
+    first: list[FirstValue] = field(default_factory=list)
+    """The arguments as they were first."""
 
     @property
     def varied(self) -> bool:
@@ -124,13 +122,15 @@ def make_sample(
 ) -> InputSample:
     """Sample inputs and evaluate the reference, with `double` in float64 too; raise if it fails."""
     args = reference.arguments(params, seed)
-    structured = [keeps_values(value) for value in args]
+    first = [FirstValue.of(value) for value in args]
+    structured = [value.structured for value in first]
     generator = torch.Generator(reference.device).manual_seed(seed ^ VARIATION_SEED)
     varied = varied_arguments(args, structured, variation, generator)
     changed = any(new is not old for new, old in zip(varied, args, strict=True))
     grad_outputs = _grad_outputs(reference, varied, forward_seed, generator)
     sample = _lay_out(reference, params, varied, grad_outputs, forward_seed)
-    sample.variation, sample.structured = variation, structured
+    sample.variation = variation
+    sample.first = first
     if variation != "nominal" and not changed:
         sample.skipped = "no input may vary this way"
         return sample
@@ -140,12 +140,6 @@ def make_sample(
     if variation != "nominal":
         sample.skipped = unsound(sample)
     return sample
-
-
-def keeps_values(value: Any) -> bool:  # noqa: ANN401
-    """Tell whether no variation applies to an argument."""
-    plain = isinstance(value, torch.Tensor) and value.layout == torch.strided
-    return not plain or is_structured(value)
 
 
 def varied_arguments(

@@ -156,6 +156,7 @@ class Judge:
             message.forward_seed,
             message.variation,
             varied=message.varied,
+            base=message.base,
         )
         return messages.SampleRenewed(fresh, sample.tree)
 

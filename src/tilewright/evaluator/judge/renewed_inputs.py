@@ -8,20 +8,14 @@ import torch
 
 from tilewright.evaluator.judge import inputs
 from tilewright.evaluator.judge import reference as refs
-from tilewright.evaluator.judge.number_formats import FLOAT8, from_parts, is_inexact, parts
 from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.variations import moved, repeats
 from tilewright.wire.frames import Tree
 from tilewright.wire.tensors import Layout
 
 EQUAL_WORK_BYTES = 1 << 30
 """Inputs up to this size are varied in any case. A device has no memory for a second copy of more,
 and the time to make them varies by itself."""
-
-COMPARED = 1024
-"""Elements of a tensor by which a second sample counts as equal to the first."""
-JITTER = 0.25
-"""Width of the random factors of a tensor whose generator ignores the seed. Each element moves by
-up to an eighth, so that no output follows from an earlier one."""
 
 
 def renew(
@@ -32,10 +26,12 @@ def renew(
     variation: str,
     *,
     varied: bool,
+    base: str = "nominal",
 ) -> bool:
     """Give a sample of timed calls new values of its generator; tell whether it has them.
 
-    `variation` is computed in any case and used only if `varied`: both take the same time.
+    `variation` is computed in any case and used only if `varied`: both take the same time. Values
+    that are not varied are those of `base`.
     A generator may give other shapes under another seed. Its values then fill the known shapes.
     Floating-point values that it gives under every seed are moved at random.
     """
@@ -48,15 +44,17 @@ def renew(
         args = _refilled(args, sample)
         plain, tree = _laid_out(args)
     generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
-    if not sample.first:
-        sample.first = [_some(value) for value in sample.arguments()]
-    if any(_repeats(*pair) for pair in zip(args, sample.first, strict=False)):
-        args = _jittered(args, sample, generator)
+    if any(repeats(value, known.some) for value, known in zip(args, sample.first, strict=False)):
+        args = _moved(args, sample, generator)
         plain, tree = _laid_out(args)
     sample.tree, sample.variation = tree, variation if varied else "nominal"
+    structured = [known.structured for known in sample.first]
     if varied or sample.size <= EQUAL_WORK_BYTES:
+        if base != "nominal":
+            usual, _ = _laid_out(inputs.varied_arguments(args, structured, base, generator))
+            plain, sample.variation = usual, sample.variation if varied else base
         # In half of the calls a tail is thin: code that looks at some of the values misses it.
-        thin, structured = bool(seed & 1), sample.structured
+        thin = bool(seed & 1)
         made = inputs.varied_arguments(args, structured, variation, generator, thin=thin)
         changed, _ = _laid_out(made)
         plain = changed if varied else plain
@@ -76,7 +74,8 @@ def _refilled(args: list[Any], sample: inputs.InputSample) -> list[Any]:
     if len(args) != len(known):
         return known
     found = []
-    for old, new, keeps in zip(known, args, sample.structured, strict=True):
+    for old, new, first in zip(known, args, sample.first, strict=True):
+        keeps = first.structured
         alike = isinstance(new, torch.Tensor) and not keeps and new.dtype == old.dtype
         if not alike or not new.numel():
             found.append(old.clone() if isinstance(old, torch.Tensor) else old)
@@ -87,36 +86,14 @@ def _refilled(args: list[Any], sample: inputs.InputSample) -> list[Any]:
     return found
 
 
-def _some(value: Any) -> torch.Tensor | None:  # noqa: ANN401
-    """Return a copy of some elements of a dense tensor of floating-point numbers."""
-    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
-        return None
-    if not is_inexact(value) or value.dtype in FLOAT8:
-        return None
-    flat = value.detach().reshape(-1)
-    return flat[:: max(flat.numel() // COMPARED, 1)].clone()
-
-
-def _repeats(value: Any, first: torch.Tensor | None) -> bool:  # noqa: ANN401
-    """Tell whether a tensor has the values of the first sample."""
-    some = None if first is None else _some(value)
-    return some is not None and first is not None and torch.equal(some, first)
-
-
-def _jittered(args: list[Any], sample: inputs.InputSample, generator: torch.Generator) -> list[Any]:
-    """Return arguments whose repeated tensors have values of their own, within the same range."""
-    found = []
-    for value, first, keeps in zip(args, sample.first, sample.structured, strict=True):
-        if keeps or not _repeats(value, first):
-            found.append(value)
-            continue
-        wide = parts(value).to(torch.float64 if value.dtype == torch.float64 else torch.float32)
-        noise = torch.rand(wide.shape, generator=generator, device=generator.device)
-        low, high = wide.aminmax()
-        wide = (wide * noise.sub_(0.5).mul_(JITTER).add_(1.0)).clamp_(low, high)
-        made = from_parts(wide.to(parts(value).dtype), value)
-        found.append(torch.empty_like(value).copy_(made))
-    return found
+def _moved(args: list[Any], sample: inputs.InputSample, generator: torch.Generator) -> list[Any]:
+    """Return arguments whose repeated tensors have values of their own."""
+    return [
+        moved(value, generator, structured=known.structured)
+        if repeats(value, known.some)
+        else value
+        for value, known in zip(args, sample.first, strict=True)
+    ]
 
 
 def _laid_out(args: list[Any]) -> tuple[Layout, Tree]:

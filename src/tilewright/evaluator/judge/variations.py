@@ -6,6 +6,7 @@ This file is also copied into reproducers, so that they draw what the judge drew
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 
@@ -63,6 +64,11 @@ EDGE_SHARE = 0.05
 """Share of the elements that edge values replace."""
 SAMPLE = 1 << 16
 """Elements from which the standard deviation of a tensor is estimated."""
+COMPARED = 1024
+"""Elements of a tensor by which a later sample counts as equal to the first."""
+JITTER = 0.25
+"""Width of the random factors of a tensor that is the same in every sample. Each element moves by
+up to an eighth, so that no output follows from an earlier one."""
 LOOKED_AT = 64
 """Number of rows that are checked for being sorted."""
 
@@ -248,3 +254,63 @@ def _parts_of(
 def _between(count: int, most: float, generator: torch.Generator) -> torch.Tensor:
     """Return uniform numbers between -most and most."""
     return (torch.rand(count, generator=generator, device=generator.device) * 2 - 1) * most
+
+
+def some_elements(value: object) -> torch.Tensor | None:
+    """Return a copy of some elements of a dense tensor of floating-point numbers."""
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return None
+    if value.dtype in FLOAT8 or not (value.is_floating_point() or value.is_complex()):
+        return None
+    flat = value.detach().reshape(-1)
+    return flat[:: max(flat.numel() // COMPARED, 1)].clone()
+
+
+@dataclass(frozen=True)
+class FirstValue:
+    """An argument of a first sample."""
+
+    structured: bool
+    """Whether its values mean more than a sample, so that none is varied."""
+    some: torch.Tensor | None
+    """Some of its elements, if they are floating-point numbers."""
+
+    @classmethod
+    def of(cls, value: object) -> FirstValue:
+        """Look at an argument."""
+        plain = isinstance(value, torch.Tensor) and value.layout == torch.strided
+        structured = not plain or is_structured(value)  # type: ignore[arg-type]
+        return cls(structured, some_elements(value))
+
+
+def repeats(value: object, first: torch.Tensor | None) -> bool:
+    """Tell whether a tensor has the values of the first sample."""
+    some = None if first is None else some_elements(value)
+    return some is not None and first is not None and torch.equal(some, first)
+
+
+def moved(value: torch.Tensor, generator: torch.Generator, *, structured: bool) -> torch.Tensor:
+    """Return a tensor with other values in the same range.
+
+    The elements of a structured one get a common factor, which keeps zeros, order and symmetry. A
+    mask of zeros and ones keeps its values, and so do rows that sum to one.
+    """
+    wide = parts(value).to(torch.float64 if value.dtype == torch.float64 else torch.float32)
+    if value.numel() == 0 or (structured and _is_mask(wide)):
+        return value
+    shape = () if structured else wide.shape
+    noise = torch.rand(shape, generator=generator, device=generator.device)
+    if structured:
+        wide = wide * (1.0 - noise.to(wide.device) * JITTER / 2)
+    else:
+        low, high = wide.aminmax()
+        wide = (wide * noise.sub_(0.5).mul_(JITTER).add_(1.0)).clamp_(low, high)
+    made = from_parts(wide.to(parts(value).dtype), value)
+    return torch.empty_like(value).copy_(made)
+
+
+def _is_mask(value: torch.Tensor) -> bool:
+    sums = value.sum(-1, dtype=torch.float64) if value.dim() else value.double()
+    if bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-4)):
+        return True
+    return bool(((value == 0) | (value == 1) | torch.isinf(value)).all())

@@ -262,7 +262,7 @@ class RenewSample(Request[SampleRenewed], kind="renew"):
     """Sample the inputs of a timed call anew, in the memory of an earlier sample.
 
     The judge computes `variation` for every call, and uses it only if `varied`. So the time between
-    two calls does not tell the candidate which values come next.
+    two calls does not tell the candidate which values come next. `base` is what else is used.
     """
 
     sample: str
@@ -270,6 +270,7 @@ class RenewSample(Request[SampleRenewed], kind="renew"):
     forward_seed: int
     variation: str
     varied: bool
+    base: str = "nominal"
 
 
 class InputsWritten(Answer):

@@ -18,9 +18,18 @@ from typing import Protocol
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import RenewSample
-from tilewright.evaluator.runners.cpu_runner import MIN_HELD, CallTiming, Runner
+from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration, planned_replicates
+from tilewright.evaluator.timing.call_plan import (
+    HALF_TYPES,
+    HEAP_OUTPUTS,
+    MAX_HEAP_BYTES,
+    VARIATIONS_KEY,
+    chosen_variations,
+    most_held,
+    uneven,
+)
 from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
     TimedCall,
@@ -42,21 +51,8 @@ TIMED_REPEAT = 100
 """Number of the input sample of timed calls; correctness uses smaller ones."""
 VARIED_SHARE = 0.125
 """Chance that calls on an input variation come before a half of a block, and again before it."""
-VARIATIONS_OF_CASE = 3
-"""Variations of which a case chooses in secret for these calls: so few that each comes often enough
-to show a time of its own."""
 RENEWALS = 3
 """Seeds that are tried until the generator gives inputs of the known shapes."""
-MAX_HELD_BYTES = 16 << 20
-"""Bytes of earlier outputs that their caller holds at most, beyond `MIN_HELD` calls and one."""
-MAX_HELD = 6
-"""Calls at most whose outputs their caller holds."""
-HEAP_OUTPUTS = 18
-"""Outputs for which the heap of a runner has memory before its first timed call. An aligned
-allocation does not fit where another of its size was freed, so blocks do not follow each other.
-Calls have temporaries too."""
-MAX_HEAP_BYTES = 512 << 20
-"""Bytes of that memory at most; larger outputs are faulted in by the calls."""
 WARM_UP_CALLS = 3
 """Calls in a row that must agree before a runner counts as warm; also KernelBench's number."""
 MAX_WARM_UP_CALLS = 10
@@ -155,13 +151,6 @@ def clock_of(device: Device) -> Clock:
     return CudaEventClock() if device.is_gpu else HostClock()
 
 
-def most_held(output_bytes: int) -> int:
-    """Return of how many calls the caller holds the outputs at most."""
-    if output_bytes > MAX_HEAP_BYTES // HEAP_OUTPUTS:
-        return MIN_HELD
-    return min(max(MAX_HELD_BYTES // max(output_bytes, 1), MIN_HELD + 1), MAX_HELD)
-
-
 @dataclass(frozen=True)
 class CaseTimer:
     """Times the runners of a pool on one case. Lifetime: the timing of the case."""
@@ -175,6 +164,8 @@ class CaseTimer:
     times: CaseTimes
     variations: list[str]
     """Variations on which the reference can judge this case, chosen in secret."""
+    base: str
+    """The variation of the calls that enter the ratio."""
 
     @classmethod
     def of(
@@ -189,9 +180,11 @@ class CaseTimer:
             times.total_s[name], times.untimed_cpu_s[name], times.varied[name] = [], [], []
         slots = SLOTS if SLOTS * sample.slot_bytes <= MAX_RING_BYTES else 2
         usable = pool.usable_variations.get(case.name, [])
-        choices = pool.context.choices("variations of timed calls", case.name)
-        variations = choices.sample(usable, min(VARIATIONS_OF_CASE, len(usable)))
-        return cls(pool, clock_of(device), calibration, names, sample, slots, times, variations)
+        variations = chosen_variations(pool.context.choices(VARIATIONS_KEY, case.name), usable)
+        half = any(item["dtype"] in HALF_TYPES for item in layout.outputs)
+        base = uneven(usable) if half else "nominal"
+        known = (names, sample, slots, times, variations, base)
+        return cls(pool, clock_of(device), calibration, *known)
 
     def make_ready(self) -> float:
         """Give every runner memory and warm it up; return the seconds of the first one's call."""
@@ -320,7 +313,9 @@ class CaseTimer:
         tree = self.sample.layout.tree
         for _ in range(RENEWALS):
             seed = choices.getrandbits(63)
-            message = RenewSample(self.sample.name, seed, forward_seed, variation, varied)
+            message = RenewSample(
+                self.sample.name, seed, forward_seed, variation, varied, self.base
+            )
             answer = self.pool.judge.request(message)
             tree = answer.tree
             if answer.fresh:

@@ -106,6 +106,48 @@ def test_repeated_values_move_by_up_to_an_eighth_within_their_range(kind):
     assert not torch.equal(*seen)
 
 
+@pytest.mark.parametrize(
+    ("made", "moves"),
+    [
+        ("torch.arange(30.0)", True),
+        ("torch.diag(torch.full((29,), 0.5), 1)", True),
+        ("torch.tril(torch.ones(30, 30))", False),
+        ("torch.full((30, 4), 0.25)", False),
+        ("torch.zeros(30).masked_fill(torch.arange(30) > 9, float('-inf'))", False),
+    ],
+)
+def test_repeated_values_with_a_structure_get_a_common_factor_unless_they_are_a_mask(made, moves):
+    reference = load(f"({made}, {RAND})", "y.sum() + x.nan_to_num(0, 0, 0).sum()", "x, y")
+    sample = sampled(reference)
+    first, _ = leaves(sample)
+    factors = set()
+    for seed in (8, 9):
+        assert renew(reference, sample, seed)
+        moved, _ = leaves(sample)
+        ratio = (moved / first)[(first != 0) & first.isfinite()]
+        factors |= {round(float(value), 5) for value in ratio}
+        assert torch.equal(moved == 0, first == 0)
+    assert (
+        (len(factors) == 2 and 0.875 <= min(factors) < max(factors) < 1)
+        if moves
+        else (factors <= {1.0})
+    )
+
+
+@pytest.mark.parametrize("varied", [True, False])
+def test_values_that_count_are_those_of_the_base(varied):
+    reference = load(RAND, "x * 2")
+    sample = sampled(reference)
+    chosen = {"variation": "sign", "varied": varied, "base": "uneven_parts"}
+    assert renewed_inputs.renew(reference, sample, 8, 9, **chosen)
+
+    (values,), (drawn,) = leaves(sample), reference.arguments(sample.params, 8)
+    assert torch.equal(values, -drawn) == varied
+    assert sample.variation == ("sign" if varied else "uneven_parts")
+    if not varied:
+        assert float((values != drawn).double().mean()) > 0.9
+
+
 def test_one_value_for_every_seed_stays():
     reference = load("torch.ones(4, 8)", "x * 2")
     sample = sampled(reference)

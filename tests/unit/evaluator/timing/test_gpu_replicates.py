@@ -61,7 +61,7 @@ def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(pairs, more, rati
     times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:pairs])
     times.total_s = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
     clock: Any = None
-    timer = CaseTimer(pool, clock, GPU_DEFAULT, NAMES, [], 1, times, [])
+    timer = CaseTimer(pool, clock, GPU_DEFAULT, NAMES, [], 1, times, [], "nominal")
     assert timer.needs_replicate(pairs, 0.1) is again
 
     # All of these exclude 1, and take twice as many.
