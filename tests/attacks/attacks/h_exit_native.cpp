@@ -2,7 +2,7 @@
 
 family: H
 problem: h_scaled_sum
-counterpart: h_native_table.cpp
+counterpart: h_native_plain.cpp
 expect: correct or failed
 max_s: 30
 device: cpu
