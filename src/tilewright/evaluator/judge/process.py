@@ -24,6 +24,7 @@ from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare, desc
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.integer_comparison import names_ties
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
+from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import ProblemFailure
 from tilewright.evaluator.judge.renewed_inputs import renew
@@ -60,6 +61,7 @@ class Judge:
         self.snapshots: dict[str, list[torch.Tensor | None]] = {}
         self.rule: messages.ComparisonRule | None = None
         self.writable: set[int] = set()
+        self.nominal_errors = NominalErrors()
 
     def handlers(self) -> dict[type[Request[Any]], Callable[[Any], Answer]]:
         """Return the method that answers each request."""
@@ -127,6 +129,10 @@ class Judge:
             double=self.rule is None,
         )
         self.samples[message.sample] = sample
+        if sample.variation == "nominal":
+            self.nominal_errors.note(sample.expected)
+        else:
+            sample.expected = self.nominal_errors.floored(sample.expected)
         outputs, output_bytes = inputs.described_outputs(sample)
         if message.timed:
             sample.forget_values()
@@ -261,6 +267,8 @@ class Judge:
             if difference.kind == "values" and strict:
                 # Only now is the tolerance of ill-conditioned inputs computed.
                 fresh = inputs.resample_expected(self.reference, sample)
+                if fresh is not None and sample.varied:
+                    fresh.expected = self.nominal_errors.floored(fresh.expected)
                 if fresh is not None and (
                     inputs.unsound(fresh) or not self._compare(fresh, outputs)[0].kind
                 ):
