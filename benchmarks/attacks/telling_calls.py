@@ -40,7 +40,7 @@ SPY = Path(__file__).with_name("telling_spy.py")
 MARK = "seen:"
 """Start of each line that the spy prints."""
 MAX_BALANCED_ACCURACY = 0.55
-"""A guess is 0.5. Over 2,000 calls, of which a fifth are on variations, it varies by 0.015."""
+"""A guess is 0.5. Over 2,000 calls, of which a tenth are on variations, it varies by 0.02."""
 MIN_FEATURES, MIN_CALLS = 30, 2000
 BLOCKS = 420
 """Blocks of each problem. At least half are made: 420 calls that enter the ratio, and some 105 on

@@ -247,7 +247,7 @@ def timed_wrong(name: str) -> EvalReport:
     case = report.request.problem.cases[0].name
     cases = [item.model_copy(update={"result": "pass"}) for item in report.cases]
     outcome = Incorrect(kind="values", case=f"{case}, timed", message="wrong")
-    timing = report.request.timing.model_copy(update={"min_blocks": 12, "max_blocks": 12})
+    timing = report.request.timing.model_copy(update={"min_blocks": 30, "max_blocks": 30})
     request = report.request.model_copy(update={"timing": timing})
     changes = {"cases": tuple(cases), "outcome": outcome, "request": request}
     return report.model_copy(update=changes)
@@ -260,7 +260,7 @@ def test_timed_calls_of_the_script_are_those_of_the_judge(tmp_path):
     problem = made["Problem"]()
     calls = list(made["timed_calls"](problem))[3:]
 
-    plan = TimingPlan(min_blocks=12, max_blocks=12, max_s=1e6)
+    plan = TimingPlan(min_blocks=30, max_blocks=30, max_s=1e6)
     session = Scripted.of(plan, steady(2e-3), steady(1e-3))
     session.context = replace(session.context, root=report.seed)
     session.usable_variations = {case.name: ["scale", "heavy_tail", "edge_values"]}
@@ -270,7 +270,7 @@ def test_timed_calls_of_the_script_are_those_of_the_judge(tmp_path):
     renewals = session.logged("renew")
     bases = [fields["base"] for fields in session.logged("publish")][3 * len(names) :]
 
-    assert len(calls) == len(renewals) > 24
+    assert len(calls) == len(renewals) > 60
     for call, asked in zip(calls, renewals, strict=True):
         assert (call["seed"], call["forward_seed"]) == (asked["seed"], asked["forward_seed"])
         assert (call["computed"], call["variation"] != "nominal") == (

@@ -49,7 +49,7 @@ from tilewright.scoring import bootstrap
 
 TIMED_REPEAT = 100
 """Number of the input sample of timed calls; correctness uses smaller ones."""
-VARIED_SHARE = 0.125
+VARIED_SHARE = 0.08
 """Chance that calls on an input variation come before a half of a block, and again before it."""
 RENEWALS = 3
 """Seeds that are tried until the generator gives inputs of the known shapes."""
@@ -79,7 +79,7 @@ TIME_FOR_MORE = 3.0
 """An unplanned replicate needs this many times as long as the last one took, or it is not made."""
 LAUNCHING_REPLICATES = 4
 """Replicates on a device if the times include launches."""
-CHECK_EVERY_BLOCKS = 4
+CHECK_EVERY_BLOCKS = 2
 """Blocks from one computation of the interval to the next."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even if they take longer than the plan allows."""

@@ -27,7 +27,7 @@ GPU_MIN_SIGMA = 0.001
 """Lower limit of sigma on a GPU, however long a call is."""
 GPU_SHORT_US = 20.0
 """A call up to this takes several process replicates on a GPU."""
-PLANNED_REPLICATES, GPU_REPLICATES = 4, 2
+PLANNED_REPLICATES, GPU_REPLICATES = 3, 2
 """Process replicates of a call whose processes differ by more than its blocks."""
 STREAM_BYTES = 4 << 20
 STREAM_BYTES_PER_US = 8e3
@@ -85,7 +85,7 @@ def share_left(call_us: float) -> float:
     return min(1.0, GPU_SHARE_US / call_us)
 
 
-DEFAULT = Calibration((0.05, 0.025, 0.004, 0.015), measured=False)
+DEFAULT = Calibration((0.05, 0.025, 0.004, 0.01), measured=False)
 """Calibration of a CPU that has not been measured. The values are wide on purpose for calls that
 are timed in one process replicate. Calls in several replicates show their own scatter, so their
 values are those of three machines (docs/measurements)."""
