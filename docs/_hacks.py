@@ -76,7 +76,7 @@ SUITE_FAMILIES = {
         "launches.",
     ),
 }
-"""What the attacks of each family abuse, and what stops them now."""
+"""Each family of attacks: the weakness that it abuses, and the present defence."""
 Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
 
 

@@ -182,7 +182,7 @@ def attribute_lack(session: EvaluationSession, outcome: Outcome) -> Outcome:
     """
     memory = session.memory
     lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
-    # What happens before the lease needs no memory of the device.
+    # Before the lease an evaluation needs no memory of the device.
     if not isinstance(outcome, Failed) or not lacked or not session.host.leased:
         return outcome
     if session.host.shares_memory:

@@ -155,7 +155,7 @@ class EvaluationSession:
         estimated = self.memory.estimated_bytes
         found = conditions(self.host.device.uuid)
         held = self.memory.used_by_evaluation(found, self.host.held_bytes)
-        # Of what other programs took meanwhile, nothing is ours.
+        # Memory that other programs took meanwhile does not belong to this evaluation.
         return max(estimated if held is None else min(held, estimated), CONTEXT_BYTES)
 
     def abandon(self) -> None:
