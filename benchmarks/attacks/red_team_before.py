@@ -28,10 +28,14 @@ OLD_NAMES = {
 }
 """Settings of a header, and their names at a9ccb78."""
 PROGRAM = """
-import json, sys, time
+import json, os, sys, time
 import tilewright
 from tilewright.config import load
 from tilewright.errors import ProblemError, TilewrightError
+
+def shown(text):
+    # Messages name files of the tree, whose place is that of one machine.
+    return text.replace(os.getcwd() + os.sep, "")[:200]
 
 def judge(work):
     more = ["eval.timing.min_blocks=8", "eval.timing.max_blocks=16", "eval.timing.max_s=0.6",
@@ -56,9 +60,9 @@ for line in sys.stdin:
         row["speedup"] = report.speedup and round(report.speedup, 3)
         row["labels"] = [item.name for item in report.labels]
         row["findings"] = [item.check for item in report.findings if item.weight == "decisive"]
-        row["message"] = str(getattr(report.outcome, "message", ""))[:200]
+        row["message"] = shown(str(getattr(report.outcome, "message", "")))
     except TilewrightError as error:
-        row |= {"verdict": type(error).__name__, "message": str(error)[:200]}
+        row |= {"verdict": type(error).__name__, "message": shown(str(error))}
     row["seconds"] = round(time.monotonic() - start, 1)
     print("ROW " + json.dumps(row), flush=True)
 """
