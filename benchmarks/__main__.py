@@ -20,6 +20,7 @@ BARS = {
     "aa": "accuracy.aa",
     "tolerance": "accuracy.tolerance_power",
     "cost": "accuracy.judging_cost",
+    "bundled_cost": "accuracy.bundled_cost",
     "message_cost": "accuracy.message_cost",
     "fuzz": "attacks.fuzz",
     "bad_input": "faults.bad_input",

@@ -39,13 +39,15 @@ FAMILIES = {
 class GeneratedCase:
     """An attack, its honest counterpart and their problem, as a generator writes them.
 
-    `name` is the stem of all three files. Both candidates begin with the header of a file of the
+    An honest candidate that might be refused has no attack.
+
+    `name` is the stem of all files. Both candidates begin with the header of a file of the
     suite, with `problem: NAME` and, in the attack, `counterpart: NAME.py`.
     """
 
     name: str
     problem: str
-    attack: str
+    attack: str | None
     honest: str
 
 
@@ -169,8 +171,10 @@ def write_generated(seed: int, folder: Path) -> list[SuiteFile]:
         module = importlib.import_module(f"tests.attacks.generators.{name}")
         for case in module.generate(seed):
             (folder / "problems" / f"{case.name}.py").write_text(case.problem, encoding="utf-8")
-            (folder / "attacks" / f"{case.name}.py").write_text(case.attack, encoding="utf-8")
             (folder / "honest" / f"{case.name}.py").write_text(case.honest, encoding="utf-8")
+            if case.attack is not None:
+                attack = folder / "attacks" / f"{case.name}.py"
+                attack.write_text(case.attack, encoding="utf-8")
     return read_suite(folder)
 
 

@@ -6,11 +6,12 @@ import pytest
 
 from benchmarks.attacks.telling_calls import MIN_FEATURES, SeenCall, seen_calls
 from tests.processes.evaluations import Bench, bench
-from tilewright.evaluator.timing.blocks import MIN_BLOCKS_AT_LIMIT
+from tilewright.evaluator.timing.stop_rule import MIN_BLOCKS_AT_LIMIT
 
 __all__ = ["bench"]
 
-BLOCKS = 16
+BLOCKS = 128
+"""At least half of them are made. None of their calls is on a variation once in 40,000 runs."""
 SAME = (
     *("gc on", "stack depth", "stack names", "threads", "fields", "wait_s", "bytes"),
     *("flag ready", "flag go", "precision", "gradients", "descriptors", "tasks"),

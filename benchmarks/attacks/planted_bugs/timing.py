@@ -236,6 +236,39 @@ BUGS = (
         ),
     ),
     *planted(
+        "scoring/process_replicates.py",
+        UNIT + "scoring/test_process_replicates.py",
+        (
+            "the blocks of all replicates count for each",
+            "return [of_block / len(group) for group in groups]",
+            "return [of_block / len(apart) for group in groups]",
+        ),
+        (
+            "a few blocks seem to scatter less",
+            "of_block *= len(apart) / max(len(apart) - len(groups), 1)",
+            "of_block /= 2",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/stop_rule.py",
+        UNIT + "evaluator/timing/test_blocks.py",
+        (
+            "a narrow variation between processes does not sharpen the interval",
+            "BETWEEN_SHARE * NORMAL_95 * sigma",
+            "0.1",
+        ),
+        (
+            "the narrowest baseline decides",
+            "return max(half_width(times, name) for name in self.baselines) <=",
+            "return 0.0 <=",
+        ),
+        (
+            "a replicate makes all blocks of the case",
+            "most = max(most // self.planned, least)",
+            "pass",
+        ),
+    ),
+    *planted(
         "evaluator/runners/host_call.py",
         UNIT + "evaluator/timing/test_blocks.py",
         (

@@ -61,6 +61,7 @@ class LabelName(StrEnum):
     LIBRARY_CALL = "library_call"
     NO_VARIATION_JUDGED = "no_variation_judged"
     NOT_TIMED = "not_timed"
+    REPEATED_ROWS = "repeated_rows"
     SEED_IGNORED = "seed_ignored"
     SHORT_CALL = "short_call"
     SLOW_INPUTS = "slow_inputs"

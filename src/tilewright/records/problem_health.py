@@ -7,7 +7,7 @@ from pydantic import Field
 from tilewright.records.base import Record
 from tilewright.records.request import Protocol
 
-HEALTH_VERSION = 1
+HEALTH_VERSION = 2
 """Version of the check: a stored result of another one is not used."""
 
 
@@ -31,6 +31,9 @@ class CaseCheck(Record):
     """Further answers that pass, on inputs that the problem's own generator makes."""
     constant: bool = False
     """Whether the outputs depend on no input, under any variation and any weights."""
+    rows: tuple[int, int] | None = None
+    """Rows of two samples, and how many of these differ. A table of results can then replace the
+    computation. `None`: nothing shows that it can."""
     unchecked: str = ""
     """The part that was not looked at, and why; empty: none."""
 

@@ -63,11 +63,13 @@ class TimingPlan(Record):
     enabled: bool = True
     """`false`: check correctness only, without any timing."""
     min_blocks: int = Field(default=20, ge=4)
-    """Fewest ABBA blocks of one case."""
+    """Fewest ABBA blocks of one case. On a CPU half of them are enough for short calls, and where a
+    case is timed in several processes."""
     max_blocks: int = Field(default=100, ge=4)
     """Most ABBA blocks of one case."""
     target_ci_half_width: float = Field(default=0.01, gt=0)
-    """Stop when the half-width of the 95 % confidence interval of the log ratio is at most this."""
+    """Stop when the half-width of the 95 % confidence interval of the log ratio is at most this. On
+    a CPU, short calls and calls that differ between processes stop at a wider one."""
     max_s: float = Field(default=3.0, gt=0)
     """Most seconds of timed calls for each case and baseline."""
     extra_replicates: int = Field(default=2, ge=0, le=8)

@@ -1,7 +1,10 @@
 """The speed-up that several process replicates show together, with its 95 % interval.
 
-Each of k replicates has a log ratio m_i, and the variance w_i of its own blocks.
+Each of k replicates has n_i blocks. Its log ratio m_i is their median, with the variance w_i.
 
+* All N blocks show how far one scatters around the median of its replicate. Let h be the half-width
+  of the bootstrap interval of the median of all N distances. Then
+  `w_i = (h / 1.96)^2 (N / n_i) (N / (N - k))`. A few blocks of one replicate would show less.
 * The observed variance is `s^2 = sum (m_i - m)^2 / (k - 1)`.
 * The known variance is `v^2 = mean of w_i + sigma^2` of the calibration, with d degrees of freedom.
 * Together they are `(d v^2 + (k - 1) s^2) / (d + k - 1)`, the posterior variance of Smyth
@@ -53,7 +56,8 @@ def replicates_interval(
     """
     if len(groups) == 1:
         return speedup_interval(groups[0], between_process_sigma)
-    centres = [(median(group), _within(group)) for group in groups]
+    _check_count(len(groups))
+    centres = list(zip(map(median, groups), median_variances(groups), strict=True))
     return interval_of_centres(centres, between_process_sigma, apart)
 
 
@@ -62,8 +66,7 @@ def interval_of_centres(
 ) -> Interval:
     """Return the interval of two to ten replicates, from the log ratio and variance of each."""
     count = len(centres)
-    if not 2 <= count <= MAX_REPLICATES:
-        raise ValueError(f"{count} process replicates, expected 1 to {MAX_REPLICATES}")
+    _check_count(count)
     mean = math.fsum(centre for centre, _ in centres) / count
     observed = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
     known = math.fsum(within for _, within in centres) / count
@@ -76,7 +79,18 @@ def interval_of_centres(
     return from_logs(mean, half, half)
 
 
-def _within(group: Sequence[float]) -> float:
-    """Return the variance of a replicate's estimate, by the scatter of its own blocks."""
-    low, high = bootstrap_median_interval(group)
-    return ((high - low) / (2 * NORMAL_95)) ** 2
+def _check_count(count: int) -> None:
+    if not 2 <= count <= MAX_REPLICATES:
+        raise ValueError(f"{count} process replicates, expected 1 to {MAX_REPLICATES}")
+
+
+def median_variances(groups: Sequence[Sequence[float]]) -> list[float]:
+    """Return the variance of each replicate's median, by the scatter of the blocks of all.
+
+    A distance from a median of n blocks is too small on average, by about a share of 1 / n.
+    """
+    apart = [value - median(group) for group in groups for value in group]
+    low, high = bootstrap_median_interval(apart)
+    of_block = len(apart) * ((high - low) / (2 * NORMAL_95)) ** 2
+    of_block *= len(apart) / max(len(apart) - len(groups), 1)
+    return [of_block / len(group) for group in groups]

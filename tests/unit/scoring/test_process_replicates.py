@@ -7,8 +7,9 @@ import random
 
 import pytest
 
+from tilewright.scoring.bootstrap import median
 from tilewright.scoring.intervals import speedup_interval
-from tilewright.scoring.process_replicates import replicates_interval
+from tilewright.scoring.process_replicates import median_variances, replicates_interval
 
 BLOCKS = 20
 
@@ -61,3 +62,31 @@ def test_only_replicates_that_differ_widen_the_interval():
 def test_zero_or_too_many_replicates_are_refused(count):
     with pytest.raises(ValueError, match="process replicates, expected 1 to 10"):
         replicates_interval([[0.0, 0.0]] * count, 0.01)
+
+
+NOISE = {
+    "normal": lambda source: source.gauss(0.0, 0.01),
+    "heavy": lambda source: source.expovariate(100.0) * source.choice((-1, 1)),
+    "spikes": lambda source: source.gauss(0.0, 0.08 if source.random() < 0.1 else 0.01),
+}
+
+
+@pytest.mark.parametrize("blocks", [4, 6, 10])
+@pytest.mark.parametrize("noise", NOISE)
+def test_a_few_blocks_of_three_replicates_show_how_far_a_median_scatters(blocks, noise):
+    source, estimates, squares = random.Random(blocks), [], []
+    for _ in range(800):
+        groups = [[NOISE[noise](source) for _ in range(blocks)] for _ in range(3)]
+        estimates += median_variances(groups)
+        squares += [median(group) ** 2 for group in groups]
+    ratio = math.fsum(estimates) / math.fsum(squares)
+    assert 0.6 < ratio < 1.5
+
+
+def test_the_variance_of_a_median_falls_with_the_blocks_of_its_replicate():
+    few, many = median_variances([[0.0, 0.1] * 2, [0.0, 0.1] * 8])
+    assert few == pytest.approx(4 * many)
+
+
+def test_one_block_of_each_replicate_shows_no_scatter():
+    assert median_variances([[0.1], [0.3]]) == [0.0, 0.0]

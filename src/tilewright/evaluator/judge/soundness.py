@@ -25,6 +25,7 @@ from tilewright.evaluator.judge.dependence import (
     variants,
 )
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+from tilewright.evaluator.judge.repeated_rows import different_rows
 from tilewright.evaluator.judge_client.messages import CheckHealth, ComparisonRule, HealthAnswer
 
 LONG_S = 5.0
@@ -115,7 +116,9 @@ def _checked(
         if varied and not own:
             passing.append(CONSTANT)
         passing = [name for name in passing if name not in anywhere]
-        return replace(answer, passing=anywhere, passing_own_inputs=passing, constant=not varied)
+        rows = _repeated_rows(first, second) if redraw and own else None
+        found = replace(answer, passing=anywhere, passing_own_inputs=passing, rows=rows)
+        return replace(found, constant=not varied)
     except torch.OutOfMemoryError:
         text = "answers without work: the device has too little memory"
         return replace(answer, unchecked=text, lacked_memory=True)
@@ -200,6 +203,10 @@ def _dependence(
         return True, True
     given = (message.params, message.seed, first.args)
     return depends_on_inputs(reference, *given, redraw=redraw)
+
+
+def _repeated_rows(first: CheckedSample, second: CheckedSample) -> tuple[int, int] | None:
+    return different_rows(first.args, second.args, [item.value for item in first.expected])
 
 
 def _plainly_moved(ones: Outputs, others: Outputs) -> bool:

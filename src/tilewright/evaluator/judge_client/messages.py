@@ -380,6 +380,7 @@ class HealthAnswer(Answer):
     passing: list[str] = field(default_factory=list)
     passing_own_inputs: list[str] = field(default_factory=list)
     constant: bool = False
+    rows: tuple[int, int] | None = None
     unchecked: str = ""
     lacked_memory: bool = False
     """Whether the device's memory is why it was not checked."""

@@ -48,6 +48,11 @@ def labels_of(health: ProblemHealth) -> Iterator[tuple[LabelName, str]]:
         found = "; ".join(f"{name}: {', '.join(answers)}" for name, answers in own.items())
         text = "on the problem's own inputs alone these answers without work pass"
         yield LabelName.WEAK_INPUTS, f"{text}: {found}"
+    rows = {case.case: case.rows for case in health.cases if case.rows is not None}
+    if rows:
+        found = "; ".join(f"{name}: {differ} of {all_}" for name, (all_, differ) in rows.items())
+        text = "so few rows of the inputs differ that a table of results is right for all"
+        yield LabelName.REPEATED_ROWS, f"{text} ({found})"
     for name, applies, text in _GENERATOR:
         cases = [case.case for case in health.cases if applies(case)]
         if cases:

@@ -33,7 +33,6 @@ from tilewright.evaluator.timing.call_plan import (
 from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
     TimedCall,
-    charged_times,
 )
 from tilewright.evaluator.timing.cpu_clock import HostClock
 from tilewright.evaluator.timing.gpu_clock import CudaEventClock, measure_call_latency
@@ -41,8 +40,8 @@ from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
 from tilewright.evaluator.timing.speedup import (
     between_process_sigma,
     estimated_interval,
-    half_width,
 )
+from tilewright.evaluator.timing.stop_rule import StopRule
 from tilewright.records import Case
 from tilewright.records.codes import Stage
 from tilewright.scoring import bootstrap
@@ -65,10 +64,6 @@ CHECKED_SHARE = 0.3
 """Share of timed calls with large outputs whose outputs are compared."""
 MAX_RING_BYTES = 1 << 30
 """If `SLOTS` slots take more than this, two slots must do."""
-SOUGHT_S = 10e-6
-"""Seconds below which the half-width of an interval on a CPU need not fall. Every call contains the
-time to stop and resume a process, which takes 10 to 20 us. For short calls that is wider than the
-planned target, and half of the minimum blocks are enough."""
 UNCONTENDED_CALLS = 9
 """Calls of a baseline after the candidate has ended, whose median shows its own speed."""
 MAX_REPLICATE_FACTOR = 2
@@ -79,13 +74,6 @@ TIME_FOR_MORE = 3.0
 """An unplanned replicate needs this many times as long as the last one took, or it is not made."""
 LAUNCHING_REPLICATES = 4
 """Replicates on a device if the times include launches."""
-CHECK_EVERY_BLOCKS = 2
-"""Blocks from one computation of the interval to the next."""
-MIN_BLOCKS_AT_LIMIT = 6
-"""Blocks that are timed even if they take longer than the plan allows."""
-MIN_BLOCKS_IF_SLOW, SLOW_FACTOR = 2, 10
-"""Blocks that are timed even if they take this many times as long. Some generators need a minute
-for an input sample."""
 
 
 Clock = HostClock | CudaEventClock
@@ -224,33 +212,15 @@ class CaseTimer:
 
     def time_replicate(self, planned: int) -> None:
         """Time blocks in the present processes until their part of the interval is narrow."""
-        plan, times = self.pool.context.request.timing, self.times
-        start, first = time.monotonic(), times.blocks
-        least, most = plan.min_blocks, plan.max_blocks
-        if planned > 1:
-            least = max(least // planned, MIN_BLOCKS_AT_LIMIT)
-            most = max(most // planned, least)
-        soonest = max(least // 2, MIN_BLOCKS_AT_LIMIT)
-        while times.blocks - first < most:
+        plan = self.pool.context.request.timing
+        rule = StopRule(plan, planned, self.calibration, self.names[:-1])
+        start, first = time.monotonic(), self.times.blocks
+        while not self.times.wrong:
             self._time_block()
-            times.blocks += 1
-            made = times.blocks - first
-            late = time.monotonic() - start > plan.max_s / planned
-            fewest = MIN_BLOCKS_AT_LIMIT
-            if time.monotonic() - start > SLOW_FACTOR * plan.max_s / planned:
-                fewest = MIN_BLOCKS_IF_SLOW
-            if times.wrong or (late and made >= fewest):
+            self.times.blocks += 1
+            made = self.times.blocks - first
+            if rule.is_over(self.times, made, time.monotonic() - start):
                 break
-            if made >= soonest and (
-                made % CHECK_EVERY_BLOCKS == 0 or (made == soonest and planned == 1)
-            ):
-                target = plan.target_ci_half_width * math.sqrt(planned)
-                shortest_s = min(min(charged_times(times, name)) for name in self.names[:-1])
-                sought = 0.0 if times.on_device else SOUGHT_S / shortest_s
-                if made >= least or sought > target:
-                    widths = [half_width(times, name) for name in self.names[:-1]]
-                    if max(widths) <= max(target, sought):
-                        break
 
     def needs_replicate(self, planned: int, took_s: float) -> bool:
         """Tell whether one more replicate is to be timed; the last one took `took_s` seconds.

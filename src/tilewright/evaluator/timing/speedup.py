@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from tilewright.evaluator.timing.calibration import Calibration
@@ -13,7 +14,11 @@ from tilewright.evaluator.timing.case_timings import (
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.paired_times import paired
-from tilewright.scoring.process_replicates import replicates_interval
+from tilewright.scoring.process_replicates import (
+    NORMAL_95,
+    median_variances,
+    replicates_interval,
+)
 from tilewright.wire.frames import Fields
 
 Row = tuple[float, float, float, float]
@@ -21,10 +26,12 @@ Row = tuple[float, float, float, float]
 
 
 def half_width(times: CaseTimes, baseline: str) -> float:
-    """Return half the width of the 95 % interval of the log ratio in the newest replicate."""
-    ratios = intervals.paired_log_ratios(_by_replicate(times, _rows(times, baseline))[-1])
-    low, high = bootstrap.bootstrap_median_interval(ratios)
-    return (high - low) / 2
+    """Return half the width of the 95 % interval of the log ratio in the newest replicate.
+
+    The blocks of earlier replicates show how far one block scatters.
+    """
+    groups = map(intervals.paired_log_ratios, _by_replicate(times, _rows(times, baseline)))
+    return NORMAL_95 * math.sqrt(median_variances(list(groups))[-1])
 
 
 def between_process_sigma(times: CaseTimes, baseline: str, calibration: Calibration) -> float:

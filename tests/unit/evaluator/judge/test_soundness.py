@@ -183,3 +183,53 @@ def test_of_a_slow_generator_one_sample_is_enough(monkeypatch):
     assert found.sample_s >= 0.2
     assert (found.constant, found.ignores_seed) == (True, False)
     assert time.monotonic() - start < 2.0
+
+
+FEW_VALUES = """import torch
+
+{state}
+
+
+def inputs(case, generator):
+    {inputs}
+
+
+def reference(x, *more):
+    return {body}
+"""
+
+
+def few(inputs: str, body: str, state: str = "") -> tuple[int, int] | None:
+    return checked(FEW_VALUES.format(inputs=inputs, body=body, state=state)).rows
+
+
+TOKENS = "torch.randint(0, 50, (4000,), generator=generator)"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body", "found"),
+    [
+        (f"return ({TOKENS},)", "torch.special.zeta(x.double() / 7 + 2, 1.5).float()", (8000, 50)),
+        (f"return {TOKENS}, FIXED", "more[0][x] * x[:, None]", (8000, 50)),
+        ("return (torch.randint(0, 2, (4000, 3)).float(),)", "x.cumsum(-1)", (8000, 8)),
+    ],
+)
+def test_rows_of_few_values_whose_outputs_follow_them_are_counted(inputs, body, found):
+    assert few(inputs, body, "FIXED = torch.ones(50, 2)") == found
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body"),
+    [
+        ("return (torch.randn(4000, generator=generator),)", "x.sin()"),
+        # The output of a row depends on other rows.
+        (f"return ({TOKENS},)", "x.double().cumsum(0).float()"),
+        # The table of values is another one in each sample.
+        (f"return {TOKENS}, torch.randn(50, 2, generator=generator)", "more[0][x]"),
+        ("return (torch.randint(0, 2, (4000, 64)).float(),)", "x.cumsum(-1)"),
+        (f"return ({TOKENS},)", "x.double().mean().float()"),
+        ("return (torch.randint(0, 2, (20,)),)", "x * 2"),
+    ],
+)
+def test_rows_that_differ_or_decide_no_output_alone_are_not_counted(inputs, body):
+    assert few(inputs, body) is None

@@ -1,11 +1,11 @@
-"""Inputs of few possible values: results of the whole domain are kept between the calls."""
+"""Inputs of few possible values: a table holds the results of the whole domain (ADR 51)."""
 
 from __future__ import annotations
 
 import random
 
 from benchmarks.attacks.red_team_files import GeneratedCase
-from tests.attacks.generators._sources import generated
+from tests.attacks.generators._sources import body, header
 
 SMALL_MATRICES = {
     "matrix_exp": "torch.matrix_exp({x} / 4)",
@@ -34,13 +34,6 @@ def inputs(case, generator):
 def reference(x):
     return {expression}
 """
-HONEST = """
-import torch
-
-
-def mapped(x):
-    return {expression}
-"""
 MATRICES_KNOWN = """
 import torch
 
@@ -54,7 +47,7 @@ table = {table}
 def mapped(x):
     return table[(x.view(-1, 4) @ places).to(torch.int64)]
 """
-TOKENS_SEEN = """
+TOKENS_KNOWN = """
 import torch
 
 SIZE = {base}
@@ -63,8 +56,7 @@ seen = torch.zeros(SIZE, dtype=torch.bool)
 
 
 def mapped(x):
-    some = x[::{step}].unique()
-    if not bool(seen[some].all()):
+    if not bool(seen[x].all()):
         every = x.unique()
         table[every] = {table}
         seen[every] = True
@@ -83,20 +75,22 @@ def generate(seed: int) -> list[GeneratedCase]:
         f'torch.randint(0, {base}, (case["count"], 2, 2), generator=generator).float()'
     )
     values["table"] = expression.format(x="domain")
-    cases = [_case(f"a_domain_{name}", MATRICES_KNOWN, values)]
+    cases = [_case(f"i_digits_{name}", MATRICES_KNOWN, values)]
     name = choices.choice(sorted(TOKENS))
     base, count = choices.choice((256, 512, 1000)), choices.choice((40_000, 60_000))
     values = {"count": count, "base": base, "expression": TOKENS[name].format(x="x")}
     values["drawn"] = f'torch.randint(0, {base}, (case["count"],), generator=generator)'
-    values |= {"table": TOKENS[name].format(x="every"), "step": choices.choice((101, 211))}
-    return [*cases, _case(f"a_tokens_{name}", TOKENS_SEEN, values)]
+    values["table"] = TOKENS[name].format(x="every")
+    return [*cases, _case(f"i_tokens_{name}", TOKENS_KNOWN, values)]
 
 
-def _case(name: str, attack: str, values: dict[str, object]) -> GeneratedCase:
-    return generated(
-        name,
-        "Results of all values that the inputs can have come from a table of earlier calls.",
-        PROBLEM.format(**values),
-        attack.format(**values),
-        HONEST.format(**values),
+def _case(name: str, source: str, values: dict[str, object]) -> GeneratedCase:
+    title = "A table holds the results of all values that the inputs can have."
+    keys = {"expect": "correct", "label": "repeated_rows", "device": "cpu, cuda"}
+    return GeneratedCase(
+        name=name,
+        problem=f'"""{name}: a problem that a generator wrote."""\n\n'
+        + body(PROBLEM.format(**values)),
+        attack=None,
+        honest=header(title, name, "I", **keys) + body(source.format(**values)),
     )
