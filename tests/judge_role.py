@@ -20,6 +20,7 @@ PLAIN = {
     "keywords": [],
     "mode": "train",
     "init_seed": 5,
+    "compares_overwritten": False,
     "threads": 1,
     "tf32": True,
 }

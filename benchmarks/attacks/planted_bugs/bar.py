@@ -25,6 +25,7 @@ from benchmarks.attacks.planted_bugs import (
     gpu,
     judge,
     precision,
+    problem_code,
     supervisor,
     timing,
     weights,
@@ -40,6 +41,7 @@ BUGS = (
     *supervisor.BUGS,
     *gpu.BUGS,
     *weights.WEIGHTS,
+    *problem_code.PROBLEM_CODE,
 )
 MAX_TEST_S = 60
 """Limit of one test in seconds, so that a bug that makes a test hang is found by its deadline."""

@@ -258,8 +258,8 @@ PLACES = (
         ),
         (
             "outputs may overlap each other",
-            "if not reference.shares_outputs and any(",
-            "if reference.shares_outputs and any(",
+            "if not reference.placement.shares_outputs and any(",
+            "if reference.placement.shares_outputs and any(",
         ),
         (
             "outputs that are held are not compared",
@@ -298,8 +298,8 @@ PLACES = (
         UNIT + "evaluator/judge/test_hostile_memory.py",
         (
             "the inputs of a call are never compared",
-            "inputs.overwritten(sample, *seen, self.writable, windows)",
-            "inputs.overwritten(sample, *seen, self.writable, [])",
+            "overwritten(sample, *seen, self.writable, windows)",
+            "overwritten(sample, *seen, self.writable, [])",
         ),
         (
             "the inputs of another slot are compared",

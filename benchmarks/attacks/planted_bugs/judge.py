@@ -51,7 +51,7 @@ JUDGE = (
         UNIT + "evaluator/judge/test_timed_calls.py",
         (
             "timed calls are compared with an old expected value",
-            "centers = self._snapshot(sample, runner, runner.last)",
+            'centers = self._snapshot(sample, self.runners["eager"])',
             "centers = [item.value for item in sample.expected]",
         ),
     ),
@@ -90,7 +90,7 @@ JUDGE = (
         ),
     ),
     *planted(
-        "evaluator/judge/inputs.py",
+        "evaluator/judge/overwritten_inputs.py",
         UNIT + "evaluator/judge/test_overwritten_inputs.py",
         (
             "overwritten inputs are not reported",
@@ -108,8 +108,8 @@ JUDGE = (
         UNIT + "evaluator/judge/test_inputs.py",
         (
             "two seeds with equal outputs prove a deterministic reference",
-            "if not has_sampled:",
-            "if has_sampled or not has_sampled:",
+            "if not sampled_any:",
+            "if sampled_any or not sampled_any:",
         ),
         (
             "input variations are never applied",
@@ -118,7 +118,7 @@ JUDGE = (
         ),
         (
             "random references are not recognised",
-            "again, _ = refs.run(reference, args, grad_outputs, other)",
+            "again, _ = refs.run(reference, args, grad_outputs, other, sample.after.written)",
             "again = values",
         ),
     ),
@@ -210,8 +210,8 @@ MEMORY = (
         UNIT + "evaluator/judge/test_hostile_memory.py",
         (
             "all outputs are read at the address of the first",
-            "zip(sample.expected, places, strict=True)",
-            "zip(sample.expected, places[:1] * len(places), strict=True)",
+            "zip(sample.expected[: sample.after.returned], runner.last, strict=True)",
+            "zip(sample.expected, runner.last[:1] * len(runner.last), strict=True)",
         ),
         (
             "outputs are read from another runner's memory",

@@ -49,6 +49,8 @@ class LabelName(StrEnum):
     """The name of a label: of a report, or of one comparison's interval."""
 
     CLOCK_MISMATCH = "clock_mismatch"
+    CONSTANT_INPUT = "constant_input"
+    CUDA_ON_CPU = "cuda_on_cpu"
     DEVICE_SHARED = "device_shared"
     EXIT_TIMEOUT = "exit_timeout"
     EXIT_UNVERIFIED = "exit_unverified"
@@ -61,6 +63,7 @@ class LabelName(StrEnum):
     LIBRARY_CALL = "library_call"
     NO_VARIATION_JUDGED = "no_variation_judged"
     NOT_TIMED = "not_timed"
+    PARTLY_UNDEFINED_REFERENCE = "partly_undefined_reference"
     REPEATED_ROWS = "repeated_rows"
     SEED_IGNORED = "seed_ignored"
     SHORT_CALL = "short_call"

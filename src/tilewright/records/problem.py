@@ -108,6 +108,9 @@ class Problem(Record):
     writable_inputs: tuple[str, ...] = ()
     """Arguments that a candidate may overwrite; the judge restores them. It may also overwrite the
     arguments that the reference overwrites on the same inputs."""
+    compares_overwritten: bool = False
+    """Whether arguments that the reference overwrites are outputs too. They always are where it
+    returns no tensor."""
     buffers: tuple[str, ...] = ()
     """Buffers of the reference that a candidate receives through `load_state_dict`, by name or by a
     pattern of `fnmatch`: quantised weights. `strict` changes their order first."""

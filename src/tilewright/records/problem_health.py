@@ -7,7 +7,7 @@ from pydantic import Field
 from tilewright.records.base import Record
 from tilewright.records.request import Protocol
 
-HEALTH_VERSION = 2
+HEALTH_VERSION = 3
 """Version of the check: a stored result of another one is not used."""
 
 
@@ -31,6 +31,15 @@ class CaseCheck(Record):
     """Further answers that pass, on inputs that the problem's own generator makes."""
     constant: bool = False
     """Whether the outputs depend on no input, under any variation and any weights."""
+    cuda_on_cpu: bool = False
+    """Whether problem code asked for a CUDA device and got the CPU."""
+    cuda_in_reference: bool = False
+    """Whether code that a baseline runs did so: a baseline gets no other device, and fails."""
+    constant_inputs: tuple[int, ...] = ()
+    """Arguments with the same values under two seeds, which timed calls do not move either: masks
+    and integers. Results that follow from these alone can be kept."""
+    undefined_share: float = Field(default=0.0, ge=0, le=1)
+    """Share of the output elements that the reference never writes."""
     rows: tuple[int, int] | None = None
     """Rows of two samples, and how many of these differ. A table of results can then replace the
     computation. `None`: nothing shows that it can."""
@@ -50,8 +59,8 @@ class ProblemHealth(Record):
 
     @property
     def unsound(self) -> bool:
-        """Whether no case has an output that depends on its inputs."""
-        return all(case.constant for case in self.cases)
+        """Whether no case has an output that is defined and depends on its inputs."""
+        return all(case.constant or case.undefined_share == 1.0 for case in self.cases)
 
     @property
     def passing(self) -> tuple[str, ...]:

@@ -84,7 +84,12 @@ def prepare(fields: dict[str, Any], inputs: Arena) -> PreparedCall:
 
 
 def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
-    """Return the leaves of an output and a text for its structure (`1`, `3`, `a,b`)."""
+    """Return the leaves of an output and a text for its structure (`1`, `3`, `a,b`).
+
+    `None` is no output.
+    """
+    if value is None:
+        return [], "1"
     if isinstance(value, dict):
         leaves = [leaf for item in value.values() for leaf in flatten(item)[0]]
         return leaves, ",".join(str(key) for key in value)

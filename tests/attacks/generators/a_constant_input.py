@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from benchmarks.attacks.red_team_files import GeneratedCase
-from tests.attacks.generators._sources import generated
+from tests.attacks.generators._sources import body, generated, header
 
 CONSTANTS = {
     "positions": (
@@ -26,6 +26,9 @@ CONSTANTS = {
     ),
 }
 """How an input of size `n` is made without random numbers, and the expensive part in it."""
+MASKS = ("causal",)
+"""A mask keeps its values in timed calls too, since code may rely on them. So the results are right
+for all inputs of the problem, which gets a label (ADR 51)."""
 CASES = 3
 
 PROBLEM = """
@@ -80,14 +83,19 @@ def generate(seed: int) -> list[GeneratedCase]:
         values["heavy"] = heavy.format(scale=scale, power=power)
         values["first"] = choices.randrange(7)
         values["step"] = n // 8 if name in ("positions", "steps") else n * n // 16 + 1
-        cases.append(
-            generated(
-                f"a_constant_{name}",
-                "An input is alike in all samples, and what follows from it alone is kept.",
-                PROBLEM.format(**values),
-                ATTACK.format(**values),
-                HONEST.format(**values),
-                device="cpu",
-            )
+        attack, title = (
+            ATTACK.format(**values),
+            "Results that follow from a constant input are kept.",
         )
+        if name in MASKS:
+            keys = {"expect": "correct", "label": "constant_input", "device": "cpu"}
+            name = f"i_constant_{name}"
+            problem = f'"""{name}: a problem that a generator wrote."""\n' + PROBLEM.format(
+                **values
+            )
+            honest = header(title, name, "I", **keys) + body(attack)
+            cases.append(GeneratedCase(name=name, problem=problem, attack=None, honest=honest))
+            continue
+        texts = (PROBLEM.format(**values), attack, HONEST.format(**values))
+        cases.append(generated(f"a_constant_{name}", title, *texts, device="cpu"))
     return cases

@@ -44,6 +44,7 @@ from tilewright.evaluator.judge.number_formats import (
     sizes,
     widened,
 )
+from tilewright.evaluator.judge.undefined_elements import with_known
 from tilewright.wire.tensors import dtype_name
 
 REFERENCE_ERROR_FACTOR = 16.0
@@ -92,6 +93,8 @@ class Expected:
     """For integers: what other implementations of this precision return, besides `value`."""
     dtype: torch.dtype | None = None
     """The output's own dtype, where `value` and `oracle` hold its parts."""
+    defined: torch.Tensor | None = None
+    """Elements that the reference defines, which alone are compared; `None`: all."""
 
 
 RIGHT = Mismatch()
@@ -221,8 +224,9 @@ def compare(
     expected: Expected, output: torch.Tensor, center: torch.Tensor | None = None, slack: float = 1.0
 ) -> Mismatch:
     """Compare values. `center` replaces the oracle (the baseline's output of a timed call)."""
+    value = expected.value if center is None else center
+    (output,) = with_known([output], [expected.defined], [value])
     if expected.value.dtype in FLOAT8:
-        value = expected.value if center is None else center
         oracle = expected.oracle if center is None else None
         many = differing(value, oracle, output, slack)
         if many:

@@ -12,9 +12,11 @@ from typing import Any
 
 import torch
 
+from tilewright.evaluator.judge import argument_trees as trees
 from tilewright.evaluator.judge import degenerate_answers, weights
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.number_formats import same_values
+from tilewright.evaluator.judge.random_seeds import has_sampled
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 from tilewright.wire.frames import Fields
 
@@ -71,7 +73,7 @@ def sampled(value: torch.Tensor) -> torch.Tensor:
 
 def size_of(args: list[Any]) -> int:
     """Return the bytes of the tensors among some arguments."""
-    return sum(value.numel() * value.element_size() for value in refs.tensors(args))
+    return sum(value.numel() * value.element_size() for value in trees.tensors(args))
 
 
 def is_rounding(value: torch.Tensor, oracle: torch.Tensor) -> bool:
@@ -117,10 +119,10 @@ def _is_random(reference: Reference, args: list[Any]) -> bool:
     base = _evaluated(reference, args)
     for seed in (2, 3, 4, 1):
         again = _evaluated(reference, args, seed)
-        has_sampled = refs.has_sampled(reference.device, seed)
+        sampled_any = has_sampled(reference.device, seed)
         if base is None or _moved(reference, base, again):
             return True
-        if not has_sampled:
+        if not sampled_any:
             break
     return False
 
@@ -192,7 +194,7 @@ def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
 
 def variants(args: list[Any], seed: int) -> Iterator[list[Any]]:
     """Yield inputs with other values, also where the judge's own variations keep a structure."""
-    device = next((value.device for value in refs.tensors(args)), torch.device("cpu"))
+    device = next((value.device for value in trees.tensors(args)), torch.device("cpu"))
     generator = torch.Generator(device).manual_seed(seed)
 
     def normal(value: torch.Tensor) -> torch.Tensor:
@@ -207,7 +209,7 @@ def variants(args: list[Any], seed: int) -> Iterator[list[Any]]:
         lambda value: 100 * normal(value),
     )
     for change in changes:
-        yield refs.mapped(args, partial(_changed, change))
+        yield trees.mapped(args, partial(_changed, change))
 
 
 def _changed(change: Callable[[torch.Tensor], torch.Tensor], value: torch.Tensor) -> torch.Tensor:

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from tilewright.evaluator.judge import ceilings, process, reference
-from tilewright.evaluator.judge.inputs import byte_size
 from tilewright.evaluator.judge.launch_gate import LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory, RunnerState
+from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge_client import gpu_messages, messages
 from tilewright.evaluator.judge_client.messages import Answer, Done, Request
 from tilewright.wire.tensors import Layout
@@ -139,7 +139,8 @@ class DeviceJudge(process.Judge):
         try:
             if message.sample is not None:
                 runner, sample = self.runners[message.runner], self.samples[message.sample]
-                self.snapshots[message.runner] = self._snapshot(sample, runner, message.addresses)
+                runner.last = message.addresses
+                self.snapshots[message.runner] = self._snapshot(sample, runner)
         finally:
             self.launch_gate.open()
         return Done()

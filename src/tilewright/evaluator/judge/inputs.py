@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from tilewright.evaluator.judge import argument_trees as trees
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import (
     Expected,
@@ -19,6 +20,7 @@ from tilewright.evaluator.judge.comparison import (
 from tilewright.evaluator.judge.memory_reader import private
 from tilewright.evaluator.judge.number_formats import (
     FLOAT8,
+    byte_size,
     is_inexact,
     nudged,
     parts,
@@ -26,9 +28,10 @@ from tilewright.evaluator.judge.number_formats import (
     same_values,
     widened,
 )
+from tilewright.evaluator.judge.random_seeds import has_sampled
 from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.undefined_elements import Masks, defined_elements, with_known
 from tilewright.evaluator.judge.variations import FirstValue, vary
-from tilewright.wire.cuda_driver import Block
 from tilewright.wire.frames import Fields, Tree
 from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, span
 
@@ -51,6 +54,19 @@ Windows = list[list[int]] | None
 
 
 @dataclass
+class AfterCall:
+    """What the reference's call on a sample leaves behind in the inputs."""
+
+    overwrites: set[int] = field(default_factory=set)
+    """Arguments that the reference itself overwrites on these inputs."""
+    written: tuple[int, ...] | None = None
+    """Arguments whose content after the call is an output, after those that are returned; `None`:
+    the reference was not evaluated yet."""
+    returned: int = 0
+    """Number of outputs that are returned."""
+
+
+@dataclass
 class InputSample:
     """One set of inputs. `image` is the private master of the arena region, guards included."""
 
@@ -69,8 +85,7 @@ class InputSample:
     skipped: str = ""
     variation: str = "nominal"
     """Its variation, with the divisor of a weaker one; for a timed call that of its values."""
-    overwrites: set[int] = field(default_factory=set)
-    """Arguments that the reference itself overwrites on these inputs."""
+    after: AfterCall = field(default_factory=AfterCall)
     first: list[FirstValue] = field(default_factory=list)
     """The arguments as they were first."""
 
@@ -86,6 +101,10 @@ class InputSample:
     def tensors(self) -> Tensors:
         """Return the inputs that are tensors, and not inside of another value."""
         return [value for value in self.arguments() if isinstance(value, torch.Tensor)]
+
+    def written_tensors(self, args: list[Any]) -> Tensors:
+        """Return the tensors of the arguments that are outputs."""
+        return [leaf for index in self.after.written or () for leaf in trees.tensors(args[index])]
 
     def grad_outputs(self) -> Tensors:
         """Return the gradients of the outputs, as views of the private master."""
@@ -195,43 +214,72 @@ def _lay_out(
 
 def _expect(reference: Reference, sample: InputSample, *, double: bool) -> None:
     args, grad_outputs = sample.arguments(), sample.grad_outputs()
-    copies = refs.copied(args)
-    values, sample.structure = refs.run_on(reference, copies, grad_outputs, sample.forward_seed)
-    sample.overwrites = refs.changed(args, copies)
+    copies = trees.copied(args)
+    values, sample.structure = refs.run_on(
+        reference, args, copies, grad_outputs, sample.forward_seed, sample.after.written
+    )
+    if sample.after.written is None:
+        sample.after.written = tuple(sorted(reference.written.known))
+    sample.after.returned = len(values) - len(sample.written_tensors(copies))
+    sample.after.overwrites = trees.changed(args, copies) | set(sample.after.written)
     del copies
     if reference.random is None or reference.stateful:
-        _detect_randomness(reference, sample.forward_seed, args, grad_outputs, values)
+        _detect_randomness(reference, sample, args, grad_outputs, values)
     sample.random = bool(reference.random)
+    known: Masks = [None] * len(values)
+    if not sample.random:
+        seed = sample.forward_seed
+        known = defined_elements(reference, args, grad_outputs, seed, values, sample.after.written)
+    sample.expected = [
+        replace(item, defined=mask)
+        for item, mask in zip(
+            _expected(reference, sample, values, known, double=double), known, strict=True
+        )
+    ]
+
+
+def _expected(
+    reference: Reference, sample: InputSample, values: Tensors, known: Masks, *, double: bool
+) -> list[Expected]:
+    """Return what is expected, with an oracle where one can be had; `known`: defined elements."""
+    args, grad_outputs = sample.arguments(), sample.grad_outputs()
     oracles = None
     if double and not sample.random:
-        oracles = refs.run_double(reference, args, grad_outputs, sample.forward_seed)
+        oracles = refs.run_double(
+            reference, args, grad_outputs, sample.forward_seed, sample.after.written
+        )
     if oracles is not None and [o.shape for o in oracles] == [v.shape for v in values]:
         sample.oracle = "float64"
-        sample.expected = [expect(*pair) for pair in zip(values, oracles, strict=True)]
-        return
+        oracles = with_known(oracles, known, values)
+        return [expect(*pair) for pair in zip(values, oracles, strict=True)]
     sample.oracle = "float32"
     if sample.random:
-        sample.expected = [expect(value, None) for value in values]
-        return
+        return [expect(value, None) for value in values]
     others = [nudged(value) if isinstance(value, torch.Tensor) else value for value in args]
-    moved, _ = refs.run(reference, others, grad_outputs, sample.forward_seed)
-    sample.expected = [_without_oracle(*pair) for pair in zip(values, moved, strict=True)]
+    moved, _ = refs.run(reference, others, grad_outputs, sample.forward_seed, sample.after.written)
+    moved = with_known(moved, known, values)
+    return [_without_oracle(*pair) for pair in zip(values, moved, strict=True)]
 
 
 def _detect_randomness(
-    reference: Reference, seed: int, args: list[Any], grad_outputs: Tensors, values: Tensors
+    reference: Reference,
+    sample: InputSample,
+    args: list[Any],
+    grad_outputs: Tensors,
+    values: Tensors,
 ) -> None:
     """Note whether outputs depend on the forward seed, and whether they differ without it too."""
     reference.random = reference.stateful = False
+    seed = sample.forward_seed
     for other in range(seed + 1, seed + 1 + SEEDS):
-        again, _ = refs.run(reference, args, grad_outputs, other)
-        reference.reuses_outputs |= bool(refs.memories(values) & refs.memories(again))
-        has_sampled = refs.has_sampled(reference.device, other)
+        again, _ = refs.run(reference, args, grad_outputs, other, sample.after.written)
+        reference.placement.reuses_outputs |= bool(refs.memories(values) & refs.memories(again))
+        sampled_any = has_sampled(reference.device, other)
         if _differ(values, again):
-            once_more, _ = refs.run(reference, args, grad_outputs, other)
+            once_more, _ = refs.run(reference, args, grad_outputs, other, sample.after.written)
             reference.random, reference.stateful = True, _differ(again, once_more)
             return
-        if not has_sampled:
+        if not sampled_any:
             return
 
 
@@ -258,9 +306,13 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
         generator = torch.Generator(reference.device).manual_seed(seed)
         args = [_rounded(value, generator, size) for value in sample.arguments()]
         grad_outputs = [_rounded(value, generator, size) for value in sample.grad_outputs()]
-        moved = refs.run_double(reference, args, grad_outputs, sample.forward_seed)
+        moved = refs.run_double(
+            reference, args, grad_outputs, sample.forward_seed, sample.after.written
+        )
         if moved is None or [m.shape for m in moved] != [e.value.shape for e in sample.expected]:
             return False
+        masks, values = zip(*((item.defined, item.value) for item in sample.expected), strict=True)
+        moved = with_known(moved, list(masks), values)
         sample.expected = [
             item
             if is_inexact(item.value)
@@ -341,53 +393,8 @@ def unsound(sample: InputSample) -> str:
     return ""
 
 
-def overwritten(
-    sample: InputSample, arena: Arena, base: int, donated: set[int], look: Windows = None
-) -> list[str]:
-    """Return what in the arena differs from the master: argument names, or the space between.
-
-    Every implementation may overwrite the arguments that the reference itself overwrites.
-    `look` restricts the comparison to some byte ranges; `None`: all bytes.
-    """
-    windows = [[0, sample.size]] if look is None else look
-    if all(_same_bytes(arena, base, sample.image, *window) for window in windows):
-        return []
-    different = torch.zeros(sample.size, dtype=torch.bool, device=_device(arena))
-    for start, stop in windows:
-        there = elements(arena, torch.uint8, stop - start, base + start)
-        different[start:stop] = there != elements(sample.image, torch.uint8, stop - start, start)
-    found, covered = [], torch.zeros_like(different)
-    for start, stop, index in sample.names:
-        covered[start:stop] = True
-        if index not in donated | sample.overwrites and bool(different[start:stop].any()):
-            found.append(f"input {index}")
-    if bool((different & ~covered).any()):
-        found.append("memory around the inputs")
-    return found
-
-
-def _device(arena: Arena) -> str:
-    return "cuda" if isinstance(arena, Block) else "cpu"
-
-
-def _same_bytes(arena: Arena, base: int, image: Arena, start: int, stop: int) -> bool:
-    """Compare bytes, eight at a time: memoryview compares them one by one."""
-    eights, rest = divmod(stop - start, 8)
-    parts = [(torch.int64, eights, start)] + [(torch.uint8, rest, stop - rest)] * bool(rest)
-    return all(
-        torch.equal(elements(arena, kind, count, base + first), elements(image, kind, count, first))
-        for kind, count, first in parts
-        if count
-    )
-
-
 def described_outputs(sample: InputSample) -> tuple[list[Tree], int]:
-    """Return dtype and shape of the expected outputs, and how many bytes they are."""
-    values = [item.value for item in sample.expected]
+    """Return dtype and shape of the outputs that are returned, and how many bytes they are."""
+    values = [item.value for item in sample.expected[: sample.after.returned]]
     described = [{"dtype": dtype_name(v.dtype), "shape": list(v.shape)} for v in values]
     return described, sum(map(byte_size, values))
-
-
-def byte_size(value: torch.Tensor) -> int:
-    """Return the bytes of a tensor as if it were dense: `nbytes` refuses sparse ones."""
-    return value.numel() * value.element_size()

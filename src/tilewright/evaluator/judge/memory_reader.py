@@ -73,6 +73,8 @@ class RunnerState:
     """Where the outputs lie that the caller holds, by the number of the call."""
     last: list[int] = field(default_factory=list)
     """Where the outputs of its last call lie."""
+    last_base: int = 0
+    """Where the inputs of its last call begin, in its input memory."""
 
 
 class HostMemory(Memory):

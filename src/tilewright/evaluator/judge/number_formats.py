@@ -136,3 +136,8 @@ def differing(
 def _share(one: torch.Tensor, other: torch.Tensor) -> float:
     different = (one != other) & ~(torch.isnan(one) & torch.isnan(other))
     return float(different.double().mean())
+
+
+def byte_size(value: torch.Tensor) -> int:
+    """Return the bytes of a tensor as if it were dense: `nbytes` refuses sparse ones."""
+    return value.numel() * value.element_size()

@@ -31,9 +31,11 @@ def misplaced(
         found |= memory.foreign(span)
         if memory.overlaps_inputs(span) and not aliases:
             found.add(OutputMemory.INPUT)
-    if not reference.shares_outputs and any(overlap(*pair) for pair in combinations(spans, 2)):
+    if not reference.placement.shares_outputs and any(
+        overlap(*pair) for pair in combinations(spans, 2)
+    ):
         found.add(OutputMemory.OTHER_OUTPUT)
-    if not reference.reuses_outputs:
+    if not reference.placement.reuses_outputs:
         own = [span for span in spans if not memory.is_callers_copy(span)]
         earlier = [span for held in runner.outputs.values() for span in held]
         if any(overlap(*pair) for pair in product(own, earlier)):

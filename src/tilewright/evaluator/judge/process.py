@@ -25,7 +25,9 @@ from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.integer_comparison import names_ties
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
 from tilewright.evaluator.judge.nominal_errors import NominalErrors
+from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.official_comparison import compare_published
+from tilewright.evaluator.judge.overwritten_inputs import overwritten
 from tilewright.evaluator.judge.reference import ProblemFailure
 from tilewright.evaluator.judge.renewed_inputs import renew
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
@@ -40,7 +42,7 @@ from tilewright.evaluator.judge_client.messages import (
 )
 from tilewright.wire.frames import Channel, ChannelClosed, FrameError, Tree
 from tilewright.wire.names import OutputMemory
-from tilewright.wire.tensors import Layout
+from tilewright.wire.tensors import Layout, build
 
 UNREADABLE = Mismatch("values", "its output cannot be read from its memory")
 TIMED_TOLERANCE_FACTOR = 2.0
@@ -89,6 +91,7 @@ class Judge:
     def load_problem(self, message: messages.LoadProblem) -> messages.ProblemLoaded:
         torch.set_num_threads(message.threads)
         self.reference = reference.load(message.source.decode(), vars(message), self.device)
+        self.reference.written.beside_returned = message.compares_overwritten
         self.rule = message.rule
         self.writable = set(self.reference.positions(message.writable_inputs))
         self.weights = WeightLoader(self.reference, self.runners, message.buffers)
@@ -169,6 +172,7 @@ class Judge:
     def publish_sample(self, message: PublishSample) -> messages.InputsWritten:
         """Write a master into the runner's inputs."""
         sample, runner = self.samples[message.sample], self.runners[message.runner]
+        runner.last_base = message.base
         written = runner.memory.write_inputs(message.base, sample.image, sample.size)
         return messages.InputsWritten(written)
 
@@ -210,14 +214,15 @@ class Judge:
         sample, runner = self.samples[message.sample], self.runners[message.runner]
         windows = [[0, sample.size]] if message.look is None else message.look
         seen = runner.memory.inputs(message.base, sample.size, windows)
-        mutated = inputs.overwritten(sample, *seen, self.writable, windows)
+        mutated = overwritten(sample, *seen, self.writable, windows)
         misplaced = self._misplaced(sample, runner, message)
         runner.last = message.addresses
         if message.keep:
-            self.snapshots[message.runner] = self._snapshot(sample, runner, message.addresses)
+            self.snapshots[message.runner] = self._snapshot(sample, runner)
         if message.expect:
             args, grads = sample.arguments(), sample.grad_outputs()
-            values, _ = reference.run(self.reference, args, grads, sample.forward_seed)
+            seed = sample.forward_seed
+            values, _ = reference.run(self.reference, args, grads, seed, sample.after.written)
             self.snapshots["eager"] = list(values)
         difference = self._compare_timed(sample) if message.compare else None
         answer = _answer(difference, None, mutated, misplaced)
@@ -227,7 +232,7 @@ class Judge:
         self, sample: InputSample, runner: RunnerState, message: messages.FinishTimed
     ) -> list[OutputMemory]:
         """Return where outputs lie in memory that their caller could not keep."""
-        sizes = [inputs.byte_size(item.value) for item in sample.expected]
+        sizes = [byte_size(item.value) for item in sample.expected]
         spans = [
             (address, address + size)
             for address, size in zip(message.addresses, sizes, strict=False)
@@ -240,7 +245,7 @@ class Judge:
             runner, spans, self.reference, aliases=self._may_alias(sample)
         )
         runner.outputs[message.call] = spans
-        if not self.reference.reuses_outputs and not self._may_alias(sample):
+        if not self.reference.placement.reuses_outputs and not self._may_alias(sample):
             for call in message.dropped:
                 output_memory.overwrite(runner.memory, runner.outputs.pop(call, []))
         return found
@@ -251,8 +256,7 @@ class Judge:
         if centers is None:
             # It still holds them. They are read only now: the time until the candidate's call must
             # not tell whether that call is compared.
-            runner = self.runners["eager"]
-            centers = self._snapshot(sample, runner, runner.last)
+            centers = self._snapshot(sample, self.runners["eager"])
         for known, output, center in zip(sample.expected, outputs, centers, strict=True):
             item = replace(known, reference_error=0.0, error_rms=0.0) if sample.varied else known
             if output is None or center is None:
@@ -278,15 +282,15 @@ class Judge:
         return None
 
     def _shape_of(self, sample: InputSample, outputs: list[Tree]) -> Mismatch | None:
-        if len(outputs) != len(sample.expected):
-            message = f"expected {len(sample.expected)} outputs, got {len(outputs)}"
+        if len(outputs) != sample.after.returned:
+            message = f"expected {sample.after.returned} outputs, got {len(outputs)}"
             return Mismatch("count", message)
         found = outputs[0].get("structure", "1") if outputs else "1"
         expected = sample.structure[:MAX_STRUCTURE_CHARACTERS]
         # A single value is also accepted for a dict of one: the C ABI has no dicts.
         if found != expected and not (found.isdigit() and "," not in expected):
             return Mismatch("count", f"expected {_shown(expected)}, got {_shown(found)}")
-        for item, described in zip(sample.expected, outputs, strict=True):
+        for item, described in zip(sample.expected, outputs, strict=False):
             mismatch = describe_mismatch(item, described)
             if mismatch is not None:
                 return mismatch
@@ -294,16 +298,24 @@ class Judge:
 
     def _may_alias(self, sample: InputSample) -> bool:
         """Tell whether an output may be a view of an input."""
-        return self.reference.aliases or bool(self.writable | sample.overwrites)
+        return self.reference.placement.aliases or bool(self.writable | sample.after.overwrites)
 
-    def _snapshot(
-        self, sample: InputSample, runner: RunnerState, places: list[int]
-    ) -> list[torch.Tensor | None]:
-        """Copy outputs; shape and dtype are those expected, the runner names only the address."""
-        return [
-            runner.memory.read(address, item.value)
-            for item, address in zip(sample.expected, places, strict=True)
+    def _snapshot(self, sample: InputSample, runner: RunnerState) -> list[torch.Tensor | None]:
+        """Copy the outputs of a runner's last call, and the inputs that are outputs.
+
+        Shape and dtype are those expected. Of outputs that are returned the runner names the
+        address; inputs lie where the judge wrote them.
+        """
+        returned = zip(sample.expected[: sample.after.returned], runner.last, strict=True)
+        found = [runner.memory.read(address, item.value) for item, address in returned]
+        if not sample.after.written:
+            return found
+        places = [
+            [start, stop] for start, stop, index in sample.names if index in sample.after.written
         ]
+        arena, base = runner.memory.inputs(runner.last_base, sample.size, places)
+        left = sample.written_tensors(list(build(sample.tree, arena, base)))
+        return [*found, *(value.clone() for value in left)]
 
 
 def _answer(

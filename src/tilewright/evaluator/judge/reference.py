@@ -12,14 +12,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
 
 import torch
 
+from tilewright.evaluator.judge.argument_trees import changed, copied, leaves_of, mapped, tensors
 from tilewright.evaluator.judge.float64_casts import Float64Casts
-from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, same_values, widened
+from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, widened
+from tilewright.evaluator.judge.problem_modes import PLAIN, ProblemModes
+from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
 
 ORACLE_BUDGET_S = 2.0
@@ -52,6 +55,28 @@ def problem_step(what: str) -> Iterator[None]:
 
 
 @dataclass
+class OutputPlacement:
+    """Where a reference puts its outputs."""
+
+    aliases: bool = False
+    """Whether its last call returned a view of an input."""
+    shares_outputs: bool = False
+    """Whether two outputs of its last call lay in the same memory."""
+    reuses_outputs: bool = False
+    """Whether it returns memory that it keeps from call to call, such as a weight."""
+
+
+@dataclass
+class WrittenOutputs:
+    """Arguments of a reference whose content after a call is an output."""
+
+    beside_returned: bool = False
+    """Whether there are such arguments too where it returns tensors."""
+    known: set[int] = field(default_factory=set)
+    """Their indices, as far as calls have shown."""
+
+
+@dataclass
 class Reference:
     """A loaded problem: its module, and its reference, a function or a model."""
 
@@ -63,6 +88,9 @@ class Reference:
     """Arguments that are passed by name: the last ones."""
     device: torch.device
     init: Any
+    modes: ProblemModes = PLAIN
+    """The modes in which its code runs."""
+    written: WrittenOutputs = field(default_factory=WrittenOutputs)
     double: Callable[..., Any] | None = None
     """The float64 oracle of a module; `None` until it is needed, and when its weights change."""
     oracle_is_slow: bool = False
@@ -71,12 +99,7 @@ class Reference:
     """Whether two forward seeds give two outputs; `None` until that has been tried."""
     stateful: bool = False
     """Whether one forward seed gives two outputs too: it keeps something from call to call."""
-    aliases: bool = False
-    """Whether its last call returned a view of an input."""
-    shares_outputs: bool = False
-    """Whether two outputs of its last call lay in the same memory."""
-    reuses_outputs: bool = False
-    """Whether it returns memory that it keeps from call to call, such as a weight."""
+    placement: OutputPlacement = field(default_factory=OutputPlacement)
 
     @property
     def model(self) -> torch.nn.Module | None:
@@ -91,7 +114,7 @@ class Reference:
                 import numpy as np
 
                 np.random.seed(seed % (1 << 32))
-            _seed(self.device, seed)
+            seed_generators(self.device, seed)
             sample = self._samples(params, seed)
             values = (sample,) if isinstance(sample, torch.Tensor) else sample
             return [mapped(value, lambda tensor: tensor.to(self.device)) for value in values]
@@ -105,7 +128,7 @@ class Reference:
             return self.module.inputs(dict(params), torch.Generator(device).manual_seed(seed))
 
         try:
-            with torch.device(self.device):
+            with torch.device(self.device), self.modes.active_for_inputs():
                 return sample(self.device)
         except Exception:
             if self.device.type == "cpu":
@@ -147,7 +170,8 @@ def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> 
     path = os.path.join(folder, "tilewright_problem.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
-    with problem_step("loading the problem"):
+    modes = ProblemModes.of(source, device)
+    with problem_step("loading the problem"), modes.active():
         torch.manual_seed(fields["init_seed"])
         spec = importlib.util.spec_from_file_location("tilewright_problem", path)
         if spec is None or spec.loader is None:
@@ -161,7 +185,7 @@ def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> 
         with problem_step("finding `reference`"):
             function = module.reference
     else:
-        with problem_step("building the reference model"):
+        with problem_step("building the reference model"), modes.active():
             if hasattr(module, "get_init_inputs"):
                 init = module.get_init_inputs()
             torch.manual_seed(fields["init_seed"])
@@ -176,28 +200,20 @@ def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> 
         keywords=tuple(fields["keywords"]),
         device=device,
         init=init,
+        modes=modes,
     )
 
 
 def flatten(value: Any) -> list[torch.Tensor]:  # noqa: ANN401 - outputs are trees of anything
-    """Return the tensors of an output in order: tuples, lists and dicts are walked."""
-    leaves = _leaves(value)
+    """Return the tensors of an output in order: tuples, lists and dicts are walked.
+
+    `None` is no output.
+    """
+    leaves = [leaf for leaf in leaves_of(value) if leaf is not None]
     for leaf in leaves:
         if not isinstance(leaf, torch.Tensor):
             raise ProblemFailure(f"the reference returned a {type(leaf).__name__}, not a tensor")
     return leaves
-
-
-def _leaves(value: Any) -> list[Any]:  # noqa: ANN401
-    items = list(value.values()) if isinstance(value, dict) else value
-    if isinstance(items, list | tuple):
-        return [leaf for item in items for leaf in _leaves(item)]
-    return [value]
-
-
-def tensors(value: Any) -> list[torch.Tensor]:  # noqa: ANN401
-    """Return the tensors of a tree of arguments."""
-    return [leaf for leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def structure(value: Any) -> str:  # noqa: ANN401
@@ -210,30 +226,62 @@ def structure(value: Any) -> str:  # noqa: ANN401
 
 
 def run(
-    reference: Reference, args: list[Any], grad_outputs: list[torch.Tensor], seed: int
+    reference: Reference,
+    args: list[Any],
+    grad_outputs: list[torch.Tensor],
+    seed: int,
+    written: Sequence[int] | None = None,
 ) -> tuple[list[torch.Tensor], str]:
-    """Evaluate at the problem's precision; return outputs (then gradients) and the structure."""
-    return run_on(reference, copied(args), grad_outputs, seed)
+    """Evaluate at the problem's precision; return outputs (then gradients) and the structure.
+
+    The last outputs are the arguments that the reference has written: those with the indices
+    `written`, or all that are known if it is `None`.
+    """
+    return run_on(reference, args, copied(args), grad_outputs, seed, written)
 
 
 def run_on(
-    reference: Reference, copies: list[Any], grad_outputs: list[torch.Tensor], seed: int
+    reference: Reference,
+    args: list[Any],
+    copies: list[Any],
+    grad_outputs: list[torch.Tensor],
+    seed: int,
+    written: Sequence[int] | None = None,
 ) -> tuple[list[torch.Tensor], str]:
-    """Evaluate as `run` does, on arguments that the reference may overwrite."""
+    """Evaluate as `run` does, on copies of the arguments that the reference may overwrite."""
     start = time.perf_counter()
     with problem_step("running the reference"):
-        _seed(reference.device, seed)
+        seed_generators(reference.device, seed)
         outputs, kind = _evaluate(reference.function, reference, list(copies), grad_outputs)
         _finish(reference.device)
     reference.call_s = time.perf_counter() - start
     given, returned = memories(tensors(copies)), memories(outputs)
-    reference.aliases = bool(given & returned)
-    reference.shares_outputs = len(returned) < sum(_memory(value) != 0 for value in outputs)
+    reference.placement.aliases = bool(given & returned)
+    reference.placement.shares_outputs = len(returned) < sum(
+        _memory(value) != 0 for value in outputs
+    )
     model = reference.model
     if model is not None:
         kept = memories([*model.parameters(), *model.buffers()])
-        reference.reuses_outputs |= bool(kept & returned)
-    return outputs, kind
+        reference.placement.reuses_outputs |= bool(kept & returned)
+    if written is None:
+        written = _written(reference, args, copies, outputs)
+    return [*outputs, *_tensors_at(copies, written)], kind
+
+
+def _written(
+    reference: Reference, args: list[Any], copies: list[Any], outputs: list[torch.Tensor]
+) -> list[int]:
+    """Return which arguments are outputs, and record those that this call has shown."""
+    if reference.written.beside_returned or not outputs:
+        reference.written.known |= changed(args, copies)
+    if not outputs and not reference.written.known:
+        raise ProblemFailure("the reference returned no tensor and overwrote no argument")
+    return sorted(reference.written.known)
+
+
+def _tensors_at(args: list[Any], written: Sequence[int]) -> list[torch.Tensor]:
+    return [leaf.detach() for index in written for leaf in tensors(args[index])]
 
 
 def memories(values: Sequence[torch.Tensor]) -> set[int]:
@@ -247,9 +295,14 @@ def _memory(value: torch.Tensor) -> int:
 
 
 def run_double(
-    reference: Reference, args: list[Any], grad_outputs: list[torch.Tensor], seed: int
+    reference: Reference,
+    args: list[Any],
+    grad_outputs: list[torch.Tensor],
+    seed: int,
+    written: Sequence[int] | None = None,
 ) -> list[torch.Tensor] | None:
     """Evaluate in float64; `None` where the reference cannot, or would be too slow."""
+    outputs_of = sorted(reference.written.known) if written is None else written
     if reference.oracle_is_slow or reference.call_s * 3 > ORACLE_BUDGET_S:
         return None
     start = time.perf_counter()
@@ -263,12 +316,13 @@ def run_double(
             function = reference.double
         grads = [widened(value) for value in grad_outputs]
         for mode in modes(args, reference.model):
-            _seed(reference.device, seed)
+            seed_generators(reference.device, seed)
             with suppress(Exception), mode:
                 # A reference need not run in float64; the report says so.
-                outputs, _ = _evaluate(function, reference, mapped(args, in_double), grads)
+                given = mapped(args, in_double)
+                outputs, _ = _evaluate(function, reference, list(given), grads)
                 _finish(reference.device)
-                return [widened(value) for value in outputs]
+                return [widened(value) for value in (*outputs, *_tensors_at(given, outputs_of))]
     except Exception:  # noqa: BLE001 - nor need its weights be copied
         return None
     finally:
@@ -314,65 +368,15 @@ def _evaluate(
 
 def _called(function: Callable[..., Any], reference: Reference, args: list[Any]) -> Any:  # noqa: ANN401
     first = len(args) - len(reference.keywords)
-    return function(*args[:first], **dict(zip(reference.keywords, args[first:], strict=True)))
-
-
-def _seed(device: torch.device, seed: int) -> None:
-    """Seed as `torch.manual_seed` does; that one formats a stack for a device that is not there."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed_all(seed)
-
-
-def has_sampled(device: torch.device, seed: int) -> bool:
-    """Tell whether torch's generators were used since they got `seed`, and seed them anew."""
-    left = _states(device)
-    _seed(device, seed)
-    return any(not torch.equal(a, b) for a, b in zip(left, _states(device), strict=True))
-
-
-def _states(device: torch.device) -> list[torch.Tensor]:
-    on_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
-    return [torch.default_generator.get_state(), *on_gpu]
+    named = dict(zip(reference.keywords, args[first:], strict=True))
+    with reference.modes.active():
+        return function(*args[:first], **named)
 
 
 def _finish(device: torch.device) -> None:
     """Wait until the device has done what was asked, so that the host's clock sees it."""
     if device.type == "cuda":
         torch.cuda.synchronize()
-
-
-def copied(value: Any) -> Any:  # noqa: ANN401
-    """Return a tree with its tensors copied, so that an in-place reference changes no input."""
-    return mapped(value, torch.clone)
-
-
-def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:  # noqa: ANN401
-    """Return a tree with its tensors changed."""
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, list | tuple):
-        items = [mapped(item, change) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isinstance(value, dict):
-        return {key: mapped(item, change) for key, item in value.items()}
-    return value
-
-
-def changed(args: list[Any], copies: list[Any]) -> set[int]:
-    """Return which arguments differ from what they were copied from."""
-    return {
-        index
-        for index, (old, new) in enumerate(zip(args, copies, strict=True))
-        if not all(map(_same, tensors(old), tensors(new)))
-    }
-
-
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    if a.shape != b.shape:
-        # Resized in place.
-        return False
-    return same_values(a, b) or bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def in_double(value: Any) -> Any:  # noqa: ANN401 - a tensor or a module

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge import argument_trees as trees
 
 MIN_ROWS = 64
 """Rows from which on a repetition is no accident."""
@@ -49,7 +49,7 @@ def different_rows(
 
 def _rows(args: list[Any], count: int) -> torch.Tensor | None:
     """Return the rows of all inputs that have `count` of them, in float64; `None`: too long."""
-    parts = [value[:MAX_ROWS] for value in refs.tensors(args) if _has_rows(value, count)]
+    parts = [value[:MAX_ROWS] for value in trees.tensors(args) if _has_rows(value, count)]
     width = sum(part.numel() // len(part) for part in parts)
     if not 0 < width <= MAX_ELEMENTS or any(part.is_complex() for part in parts):
         return None
@@ -63,7 +63,7 @@ def _has_rows(value: torch.Tensor, count: int) -> bool:
 def _same_beside(first: list[Any], second: list[Any], count: int) -> bool:
     """Tell whether the inputs without rows are the same in both samples."""
     ours, theirs = (
-        [value for value in refs.tensors(args) if not _has_rows(value, count)]
+        [value for value in trees.tensors(args) if not _has_rows(value, count)]
         for args in (first, second)
     )
     return len(ours) == len(theirs) and all(

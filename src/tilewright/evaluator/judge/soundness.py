@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from tilewright.evaluator.judge import argument_trees as trees
 from tilewright.evaluator.judge import degenerate_answers, weights
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import Expected, expect
@@ -24,8 +25,11 @@ from tilewright.evaluator.judge.dependence import (
     size_of,
     variants,
 )
+from tilewright.evaluator.judge.number_formats import is_inexact, parts, same_values
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 from tilewright.evaluator.judge.repeated_rows import different_rows
+from tilewright.evaluator.judge.undefined_elements import defined_elements, undefined_share
+from tilewright.evaluator.judge.variations import is_mask
 from tilewright.evaluator.judge_client.messages import CheckHealth, ComparisonRule, HealthAnswer
 
 LONG_S = 5.0
@@ -75,6 +79,11 @@ class CheckedSample:
         floating = [v.is_floating_point() for v in values]
         self.rounding = all(floating) and all(map(is_rounding, values, oracles))
 
+    def undefined_share(self, reference: Reference) -> float:
+        """Return which share of the output elements the reference leaves undefined."""
+        values = [item.value for item in self.expected]
+        return undefined_share(defined_elements(reference, self.args, [], 1, values), values)
+
 
 def check(reference: Reference, message: CheckHealth, rule: ComparisonRule | None) -> HealthAnswer:
     """Look at one case. It leaves the reference as it was.
@@ -83,17 +92,22 @@ def check(reference: Reference, message: CheckHealth, rule: ComparisonRule | Non
         ProblemFailure: the generator or the reference fails, or the generator fails the second
             time.
     """
-    kept = replace(reference)
+    kept = replace(reference, placement=replace(reference.placement))
     model = reference.model
     fresh = {} if model is None or not message.strict else weights.resample(model, WEIGHTS_SEED)
     loaded = nullcontext() if model is None else degenerate_answers.loaded(model, fresh)
     try:
         with loaded:
             reference.double, reference.random = None, None
-            return _checked(reference, message, rule)
+            answer = _checked(reference, message, rule)
+            mode = reference.modes.on_cpu
+            if mode is None:
+                return answer
+            return replace(answer, cuda_on_cpu=mode.used, cuda_in_reference=mode.used_by_reference)
     finally:
-        for name in ("random", "stateful", "oracle_is_slow", "call_s", "aliases"):
+        for name in ("random", "stateful", "oracle_is_slow", "call_s"):
             setattr(reference, name, getattr(kept, name))
+        reference.placement = kept.placement
         reference.double = None
 
 
@@ -118,7 +132,8 @@ def _checked(
         passing = [name for name in passing if name not in anywhere]
         rows = _repeated_rows(first, second) if redraw and own else None
         found = replace(answer, passing=anywhere, passing_own_inputs=passing, rows=rows)
-        return replace(found, constant=not varied)
+        undefined = 0.0 if reference.random else first.undefined_share(reference)
+        return replace(found, constant=not varied, undefined_share=undefined)
     except torch.OutOfMemoryError:
         text = "answers without work: the device has too little memory"
         return replace(answer, unchecked=text, lacked_memory=True)
@@ -135,13 +150,13 @@ def _generator(
         return answer, None
     taken, before = first.args, _fingerprint(first.args)
     if size_of(taken) <= KEPT_BYTES:
-        first.args = refs.copied(taken)
+        first.args = trees.copied(taken)
     try:
         second = CheckedSample(reference.arguments(message.params, message.seed + 1))
         other, overwritten = _fingerprint(second.args), not _equal(before, _fingerprint(taken))
         shared = bool(_memory(taken) & _memory(second.args))
         if size_of(taken) <= KEPT_BYTES:
-            second.args = refs.copied(second.args)
+            second.args = trees.copied(second.args)
         again = _fingerprint(reference.arguments(message.params, message.seed))
     except ProblemFailure as error:
         text = f"its generator of inputs cannot be run twice: {error}"
@@ -154,6 +169,7 @@ def _generator(
         repeatable=_equal(before, again),
         shapes_vary=shapes_vary,
         shares_memory=overwritten or (shared and differ),
+        constant_inputs=_constant_inputs(first.args, second.args),
     )
     return found, None if shapes_vary else second
 
@@ -245,13 +261,27 @@ def _rms(value: torch.Tensor) -> float:
 
 
 def _floats(args: list[Any]) -> list[torch.Tensor]:
-    return [value for value in refs.tensors(args) if value.is_floating_point()]
+    return [value for value in trees.tensors(args) if value.is_floating_point()]
 
 
 def _memory(args: list[Any]) -> set[int]:
     """Return where the storages of tensors begin; empty ones lie nowhere."""
-    strided = [value for value in refs.tensors(args) if value.layout == torch.strided]
+    strided = [value for value in trees.tensors(args) if value.layout == torch.strided]
     return {value.untyped_storage().data_ptr() for value in strided} - {0}
+
+
+def _constant_inputs(first: list[Any], second: list[Any]) -> list[int]:
+    """Return the arguments that two seeds make alike, and whose values timed calls keep too."""
+    return [
+        index
+        for index, (one, other) in enumerate(zip(first, second, strict=False))
+        if isinstance(one, torch.Tensor)
+        and isinstance(other, torch.Tensor)
+        and one.layout == torch.strided
+        and one.numel() > 1
+        and same_values(one, other)
+        and (not is_inexact(one) or is_mask(parts(one).float()))
+    ]
 
 
 Fingerprint = list[tuple[tuple[Any, ...], torch.Tensor]]
@@ -261,7 +291,7 @@ Fingerprint = list[tuple[tuple[Any, ...], torch.Tensor]]
 def _fingerprint(args: list[Any]) -> Fingerprint:
     return [
         ((value.dtype, value.shape, value.stride()), sampled(value).clone())
-        for value in refs.tensors(args)
+        for value in trees.tensors(args)
         if value.layout == torch.strided
     ]
 

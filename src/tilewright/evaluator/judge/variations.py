@@ -296,7 +296,7 @@ def moved(value: torch.Tensor, generator: torch.Generator, *, structured: bool) 
     mask of zeros and ones keeps its values, and so do rows that sum to one.
     """
     wide = parts(value).to(torch.float64 if value.dtype == torch.float64 else torch.float32)
-    if value.numel() == 0 or (structured and _is_mask(wide)):
+    if value.numel() == 0 or (structured and is_mask(wide)):
         return value
     shape = () if structured else wide.shape
     noise = torch.rand(shape, generator=generator, device=generator.device)
@@ -309,7 +309,8 @@ def moved(value: torch.Tensor, generator: torch.Generator, *, structured: bool) 
     return torch.empty_like(value).copy_(made)
 
 
-def _is_mask(value: torch.Tensor) -> bool:
+def is_mask(value: torch.Tensor) -> bool:
+    """Tell whether all values are zeros, ones or infinite, or each row sums to one."""
     sums = value.sum(-1, dtype=torch.float64) if value.dim() else value.double()
     if bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-4)):
         return True

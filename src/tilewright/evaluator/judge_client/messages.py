@@ -121,6 +121,7 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
     threads: int
     rule: ComparisonRule | None
     tf32: bool
+    compares_overwritten: bool
     buffers: list[str] = field(default_factory=list)
 
 
@@ -236,8 +237,7 @@ class SampleLayout(Answer):
 class MakeSample(Request[SampleLayout], kind="sample"):
     """Make an input sample and the expected outputs. Nothing of them reaches a runner yet.
 
-    With `timed` the judge keeps only the form of the expected outputs, since it computes them
-    again after each timed call.
+    With `timed` the judge keeps only the form of the outputs: it computes them after each call.
     """
 
     sample: str
@@ -317,9 +317,7 @@ class CheckOutputs(Request[CallAnswer], kind="check"):
 
 
 class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
-    """Look at a call that has ended.
-
-    One message does all of this, because every exchange delays the next call.
+    """Look at a call that has ended, all in one message: every exchange delays the next call.
 
     Attributes:
         sample: the input sample; `None`: report only the time.
@@ -380,6 +378,10 @@ class HealthAnswer(Answer):
     passing: list[str] = field(default_factory=list)
     passing_own_inputs: list[str] = field(default_factory=list)
     constant: bool = False
+    cuda_on_cpu: bool = False
+    cuda_in_reference: bool = False
+    undefined_share: float = 0.0
+    constant_inputs: list[int] = field(default_factory=list)
     rows: tuple[int, int] | None = None
     unchecked: str = ""
     lacked_memory: bool = False

@@ -64,6 +64,7 @@ def connect_judge(session: EvaluationSession) -> None:
             threads=1,
             rule=comparison_rule(problem, request.protocol),
             tf32=request.allows_tf32,
+            compares_overwritten=problem.compares_overwritten,
             buffers=list(problem.buffers),
         )
     )

@@ -10,7 +10,7 @@ from tilewright.records.problem_health import CaseCheck, ProblemHealth
 SLOW_SAMPLE_S = 1.0
 """Seconds of one input sample from which on a report names it: other steps take less."""
 
-_GENERATOR: tuple[tuple[LabelName, Callable[[CaseCheck], bool], str], ...] = (
+_CASE_LABELS: tuple[tuple[LabelName, Callable[[CaseCheck], bool], str], ...] = (
     (
         LabelName.SEED_IGNORED,
         lambda case: case.ignores_seed,
@@ -26,6 +26,17 @@ _GENERATOR: tuple[tuple[LabelName, Callable[[CaseCheck], bool], str], ...] = (
         LabelName.INPUT_SHAPES_VARY,
         lambda case: case.shapes_vary,
         "two seeds give tensors of other shapes; timed calls keep those of their sample",
+    ),
+    (
+        LabelName.CONSTANT_INPUT,
+        lambda case: bool(case.constant_inputs),
+        "a mask or an integer tensor among the inputs is the same under two seeds, so results that "
+        "follow from it alone can be kept",
+    ),
+    (
+        LabelName.CUDA_ON_CPU,
+        lambda case: case.cuda_on_cpu,
+        "problem code asks for a CUDA device; the judge gives it the CPU",
     ),
     (
         LabelName.INPUTS_SHARE_MEMORY,
@@ -48,12 +59,17 @@ def labels_of(health: ProblemHealth) -> Iterator[tuple[LabelName, str]]:
         found = "; ".join(f"{name}: {', '.join(answers)}" for name, answers in own.items())
         text = "on the problem's own inputs alone these answers without work pass"
         yield LabelName.WEAK_INPUTS, f"{text}: {found}"
+    undefined = {case.case: case.undefined_share for case in health.cases if case.undefined_share}
+    if undefined and not health.unsound:
+        found = "; ".join(f"{name}: {share:.1%}" for name, share in undefined.items())
+        text = "the reference leaves elements of its outputs unwritten, and these are not compared"
+        yield LabelName.PARTLY_UNDEFINED_REFERENCE, f"{text} ({found})"
     rows = {case.case: case.rows for case in health.cases if case.rows is not None}
     if rows:
         found = "; ".join(f"{name}: {differ} of {all_}" for name, (all_, differ) in rows.items())
         text = "so few rows of the inputs differ that a table of results is right for all"
         yield LabelName.REPEATED_ROWS, f"{text} ({found})"
-    for name, applies, text in _GENERATOR:
+    for name, applies, text in _CASE_LABELS:
         cases = [case.case for case in health.cases if applies(case)]
         if cases:
             yield name, f"{text} ({_named(cases)})"
@@ -65,6 +81,8 @@ def labels_of(health: ProblemHealth) -> Iterator[tuple[LabelName, str]]:
 
 def unsound_text(health: ProblemHealth) -> str:
     """Return why no verdict on a problem means anything."""
+    if any(case.undefined_share == 1.0 for case in health.cases):
+        return "the reference writes no element of its outputs"
     passing = f"; these answers pass: {_listed(health)}" if health.passing else ""
     return f"the reference's output does not depend on its inputs{passing}"
 

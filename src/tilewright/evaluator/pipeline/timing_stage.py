@@ -55,11 +55,18 @@ def _may_time(session: EvaluationSession) -> bool:
         reason = "Triton runs in its interpreter here: correctness and checks, no claim about time"
     elif not session.host.cores.separate:
         reason = "one core only: the clock would share it with what it times"
+    elif _asks_for_cuda(session):
+        reason = "the reference itself asks for a CUDA device, so no baseline runs on a CPU"
     elif session.observations.correctness.mutated and request.protocol == "strict":
         reason = "rejected before timing"
     if reason:
         session.add_label(LabelName.NOT_TIMED, reason)
     return not reason
+
+
+def _asks_for_cuda(session: EvaluationSession) -> bool:
+    health = session.problem_health
+    return health is not None and any(case.cuda_in_reference for case in health.cases)
 
 
 def _time_case(session: EvaluationSession, case: Case) -> CaseTimes:

@@ -14,7 +14,16 @@ from pathlib import PurePath
 
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
-from tilewright.problems.sets.gold_file_tests import count_calls, find_tests, form_of, without_runs
+from tilewright.problems.sets.gold_file_tests import (
+    Operator,
+    called_name,
+    count_calls,
+    find_tests,
+    form_of,
+    operators_of,
+    reads_arguments,
+    without_runs,
+)
 from tilewright.records import Case, Problem, SourceFile
 
 SEPARATOR = "#" * 146
@@ -34,7 +43,11 @@ GLUE = '''
 ENTRY = {entry!r}
 CASES = {cases}
 BY_PLACE, BY_NAME = {places!r}, {names!r}
-reference = {entry}
+reference = {entry}{member}
+
+
+class _Enough(BaseException):
+    """The wanted call was made."""
 
 
 def _copied(value):
@@ -49,9 +62,13 @@ def _copied(value):
     return value
 
 
-def _calls():
-    """Return the arguments of each call of the tests that the operator does not refuse."""
+def _calls(number):
+    """Return the arguments of the first calls of the tests that the operator does not refuse.
+
+    The tests end after this number of calls.
+    """
     import inspect
+    import types
 
     found, own, signature = [], globals()[ENTRY], inspect.signature(reference)
 
@@ -63,22 +80,27 @@ def _calls():
         given = _copied([*bound.args[:BY_PLACE], *by_name])
         globals()[ENTRY] = own
         try:
-            answer = own(*args, **kwargs)
+            answer = reference(*args, **kwargs)
         finally:
-            globals()[ENTRY] = watched
+            globals()[ENTRY] = stand_in
         found.append(given)
+        if len(found) == number:
+            raise _Enough
         return answer
 
-    globals()[ENTRY] = watched
+    stand_in = types.SimpleNamespace(apply=watched) if {member!r} else watched
+    globals()[ENTRY] = stand_in
     try:
         {runs}
+    except _Enough:
+        pass
     finally:
         globals()[ENTRY] = own
     return found
 
 
 def inputs(case, generator):
-    found = _calls()
+    found = _calls(case["call"] + 1)
     if not found:
         raise ValueError("the tests make no call that " + ENTRY + " answers")
     # Of calls that a condition skips, or that are refused, others stand in the place.
@@ -113,17 +135,22 @@ def problem_of(
     """
     gold, tests = split_gold(text, where)
     implementation, tree = _parsed(gold, where), _parsed(tests, where)
-    defined = {n.name: n for n in implementation.body if isinstance(n, ast.FunctionDef)}
+    defined = operators_of(implementation)
     run = find_tests(tree)
     if not run:
         raise ProblemError(f"{where}: its tests define no function test_NAME")
     wrapper = _wrapper(run, defined, where)
-    form = form_of(tree, defined[wrapper])
+    try:
+        form = form_of(tree, defined[wrapper], wrapper)
+    except ProblemError as error:
+        raise ProblemError(f"{where}: {error}") from error
     count = max(int(min(count_calls(tree, run, wrapper), MAX_CALLS)), 1)
     names = [test.name for test in run]
-    tests = _imported(tree, companions) + without_runs(tests, tree, names)
+    tests = without_runs(tests, tree, names, itself=PurePath(where).stem)
+    tests = _imported(tree, companions) + tests
     glue = GLUE.format(
         entry=wrapper,
+        member=".apply" if defined[wrapper].is_class else "",
         cases=json.dumps([{"name": f"call {n + 1}", "call": n} for n in range(count)]),
         places=form.positional,
         names=form.keywords,
@@ -138,6 +165,7 @@ def problem_of(
         cases=tuple(Case(name=f"call {n + 1}", params={"call": n}) for n in range(count)),
         keyword_args=form.keywords,
         input_variations=("nominal",),
+        compares_overwritten=reads_arguments(run, wrapper),
         category=category,
         description=description,
         official_comparison="runs" if printed and not _prints(tree) else "by_dtype",
@@ -169,17 +197,12 @@ def _imported(tests: ast.Module, companions: tuple[SourceFile, ...]) -> str:
     return f"{BESIDE}{made}" if wanted else ""
 
 
-def _wrapper(run: list[ast.FunctionDef], defined: dict[str, ast.FunctionDef], where: str) -> str:
-    """Return the first function of the gold part that the tests call."""
-    called = (getattr(node, "func", None) for test in run for node in ast.walk(test))
-    found = next((name for each in called if (name := getattr(each, "id", "")) in defined), None)
+def _wrapper(run: list[ast.FunctionDef], defined: dict[str, Operator], where: str) -> str:
+    """Return the first operator of the gold part that the tests call."""
+    called = [called_name(node) for test in run for node in ast.walk(test)]
+    found = next((name for name in called if name in defined), None)
     if found is None:
         raise ProblemError(f"{where}: {run[0].name} calls no function of the gold part")
-    if more := defined[found].args.kwarg:
-        raise ProblemError(
-            f"{where}: {found} takes **{more.arg}: the names of its "
-            "arguments differ from call to call, and candidates are called in one form"
-        )
     return found
 
 

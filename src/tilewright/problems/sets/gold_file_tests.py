@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tilewright.errors import ProblemError
 from tilewright.languages.syntax import names_stored
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
@@ -30,8 +31,80 @@ def find_tests(tree: ast.Module) -> list[ast.FunctionDef]:
     return [node for node in alone if node.name in run] or found[:1]
 
 
-def without_runs(text: str, tree: ast.Module, tests: Sequence[str]) -> str:
-    """Return the text without statements that run a test, or use what such a statement made."""
+@dataclass(frozen=True)
+class Operator:
+    """Something in the gold part that tests can call: a function, or an `autograd.Function`."""
+
+    arguments: ast.arguments | None
+    """Those of the function; `None`: it takes all by position, as `apply` does."""
+    is_class: bool = False
+    """Whether the tests call `NAME.apply`, not `NAME`."""
+
+
+def operators_of(gold: ast.Module) -> dict[str, Operator]:
+    """Return what the tests of a gold file can call by name: functions, classes and other names.
+
+    A class counts by its `apply`. `name = Class.apply` and `name = function` count too.
+    """
+    found: dict[str, Operator] = {}
+    for node in gold.body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = Operator(node.args)
+        elif isinstance(node, ast.ClassDef) and _derives_from(node, "Function"):
+            found[node.name] = Operator(None, is_class=True)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            known = found.get(name_of(node.value))
+            applied = isinstance(node.value, ast.Attribute)
+            if known is not None and applied == known.is_class:
+                found[node.targets[0].id] = Operator(known.arguments)
+    return found
+
+
+def _derives_from(node: ast.ClassDef, base: str) -> bool:
+    return any(ast.unparse(each).rpartition(".")[2] == base for each in node.bases)
+
+
+def name_of(node: ast.expr) -> str:
+    """Return the name that an expression reads: `f` of `f`, and `C` of `C.apply`; else nothing."""
+    if isinstance(node, ast.Attribute) and node.attr == "apply":
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def called_name(node: ast.AST) -> str:
+    """Return the name that a call uses, as `name_of` does; nothing for other nodes."""
+    return name_of(node.func) if isinstance(node, ast.Call) else ""
+
+
+def reads_arguments(tests: Sequence[ast.FunctionDef], operator: str) -> bool:
+    """Tell whether tests use an argument of a call after the call, and not only in further calls.
+
+    A test that shows what the operator has written into its arguments does so.
+    """
+    for test in tests:
+        calls = [
+            node
+            for node in ast.walk(test)
+            if isinstance(node, ast.Call) and called_name(node) == operator
+        ]
+        given = {id(name) for call in calls for name in ast.walk(call)}
+        passed: dict[str, int] = {}
+        for call in calls:
+            for name in _read(call):
+                passed.setdefault(name, call.lineno)
+        for node in ast.walk(test):
+            if not isinstance(node, ast.Name) or id(node) in given:
+                continue
+            if isinstance(node.ctx, ast.Load) and passed.get(node.id, math.inf) < node.lineno:
+                return True
+    return False
+
+
+def without_runs(text: str, tree: ast.Module, tests: Sequence[str], *, itself: str = "") -> str:
+    """Return the text without statements that run a test, or use what such a statement made.
+
+    Imports from the module `itself` go too: what they name stands in the same file.
+    """
     lines, gone, known = text.split("\n"), set(tests), 0
     while known < len(gone):
         # A function may stand before what it uses.
@@ -45,7 +118,8 @@ def without_runs(text: str, tree: ast.Module, tests: Sequence[str]) -> str:
                 gone |= bound
     for node in tree.body:
         # A definition may stay, as long as nobody calls it.
-        if not isinstance(node, DEFINITIONS) and not gone.isdisjoint(_read(node)):
+        own = isinstance(node, ast.ImportFrom) and itself and node.module == itself
+        if own or (not isinstance(node, DEFINITIONS) and not gone.isdisjoint(_read(node))):
             for number in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[number] = ""
     return "\n".join(lines).rstrip() + "\n"
@@ -66,24 +140,44 @@ class Form:
     """Those that are passed by name, after them. Others are left at their defaults."""
 
 
-def form_of(tree: ast.Module, operator: ast.FunctionDef) -> Form:
-    """Return one form that fits each call of an operator in the tests."""
+def form_of(tree: ast.Module, operator: Operator, name: str) -> Form:
+    """Return one form that fits each call of an operator in the tests.
+
+    Raises:
+        ProblemError: an operator takes `**names`, and its calls use different ones.
+    """
+    arguments = operator.arguments
+    if arguments is None:
+        return Form(None, ())
     called = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    calls = [call for call in called if getattr(call.func, "id", "") == operator.name]
-    uses = sum(getattr(node, "id", "") == operator.name for node in ast.walk(tree))
-    by_place = [arg.arg for arg in (*operator.args.posonlyargs, *operator.args.args)]
+    calls = [call for call in called if name_of(call.func) == name]
+    uses = sum(getattr(node, "id", "") == name for node in ast.walk(tree))
+    by_place = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args)]
     names = {keyword.arg for call in calls for keyword in call.keywords}
     places = max((len(call.args) for call in calls), default=0)
     if uses > len(calls) or None in names:
         # The source does not show the arguments: assume all that are possible.
-        names = {*by_place, *(arg.arg for arg in operator.args.kwonlyargs)}
-        places = max(places, len(by_place) - len(operator.args.defaults))
+        names = {*by_place, *(arg.arg for arg in arguments.kwonlyargs)}
+        places = max(places, len(by_place) - len(arguments.defaults))
     if any(isinstance(item, ast.Starred) for call in calls for item in call.args):
         places = len(by_place)
-    places = max(places, len(operator.args.posonlyargs))
-    rest = [*by_place[places:], *(arg.arg for arg in operator.args.kwonlyargs)]
+    places = max(places, len(arguments.posonlyargs))
+    rest = [*by_place[places:], *(arg.arg for arg in arguments.kwonlyargs)]
+    if arguments.kwarg is not None:
+        rest += _further_names(calls, {*by_place, *rest}, name)
     keywords = tuple(name for name in rest if name in names)
-    return Form(None if operator.args.vararg else places, keywords)
+    return Form(None if arguments.vararg else places, keywords)
+
+
+def _further_names(calls: Sequence[ast.Call], known: set[str], operator: str) -> list[str]:
+    """Return the keywords beyond the parameters that are known, which each call must have."""
+    sets = {tuple(sorted({str(k.arg) for k in call.keywords} - known)) for call in calls}
+    if len(sets) > 1 or any("None" in names for names in sets):
+        raise ProblemError(
+            f"{operator} takes any keywords, and its calls have different ones; candidates are "
+            "called in one form"
+        )
+    return [name for names in sets for name in names]
 
 
 def count_calls(tree: ast.Module, tests: Sequence[ast.FunctionDef], function: str) -> float:
@@ -139,9 +233,9 @@ class _Counting:
             return 0
         if isinstance(node, ast.Name):
             return self.called(node.id, inside) and math.inf
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if isinstance(node, ast.Call) and (name := name_of(node.func)):
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
-            return self.called(node.func.id, inside) + self.body(given, inside)
+            return self.called(name, inside) + self.body(given, inside)
         if isinstance(node, ast.For):
             around = self.body([node.iter, *node.orelse], inside)
             return around + _product(self.body(node.body, inside), self.length(node.iter))

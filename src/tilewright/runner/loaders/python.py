@@ -45,10 +45,12 @@ def _module_at(path: str, name: str, *, listed: bool) -> ModuleType:
 
 
 def entry_of(module: ModuleType, names: list[str]) -> Any:  # noqa: ANN401
-    """Return the first attribute of `module` named in `names`."""
+    """Return the first attribute of `module` named in `names`, or the `apply` of a Function."""
     for name in names:
         if hasattr(module, name):
-            return getattr(module, name)
+            found = getattr(module, name)
+            applies = isinstance(found, type) and issubclass(found, torch.autograd.Function)
+            return found.apply if applies else found
     raise EntryMissing(f"no {' or '.join(names)} in {os.path.basename(module.__file__ or '')}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.evaluator.judge.test_inputs import RAND, arena, load, sampled
-from tilewright.evaluator.judge.inputs import overwritten
+from tilewright.evaluator.judge.overwritten_inputs import overwritten
 from tilewright.wire.tensors import GUARD_BYTES
 
 

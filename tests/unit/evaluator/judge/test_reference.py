@@ -136,12 +136,21 @@ def test_a_problem_that_raises_later_names_the_failing_step():
         refs.run(bad_reference, [torch.ones(2)], [], 1)
 
 
-@pytest.mark.parametrize("value", ["None", "3", "'x'", "[x, None]", "{'a': 1}"])
+@pytest.mark.parametrize("value", ["3", "'x'", "[x, 1.0]", "{'a': 1}"])
 def test_outputs_other_than_tensors_are_a_problem_failure(value):
     reference = load(FUNCTION.replace("x.exp()", value))
 
     with pytest.raises(ProblemFailure, match="not a tensor"):
         refs.run(reference, [torch.ones(2)], [], 1)
+
+
+def test_none_is_no_output_and_there_must_be_one():
+    assert (
+        len(refs.run(load(FUNCTION.replace("x.exp()", "[x, None]")), [torch.ones(2)], [], 1)[0])
+        == 1
+    )
+    with pytest.raises(ProblemFailure, match="returned no tensor and overwrote no argument"):
+        refs.run(load(FUNCTION.replace("x.exp()", "None")), [torch.ones(2)], [], 1)
 
 
 @pytest.mark.parametrize(

@@ -233,3 +233,19 @@ def test_rows_of_few_values_whose_outputs_follow_them_are_counted(inputs, body, 
 )
 def test_rows_that_differ_or_decide_no_output_alone_are_not_counted(inputs, body):
     assert few(inputs, body) is None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "found"),
+    [
+        ("return torch.randn(8, 8, generator=generator), torch.tril(torch.ones(8, 8))", [1]),
+        ("return torch.randn(8, generator=generator), torch.arange(8)", [1]),
+        # Timed calls move these.
+        ("return torch.randn(8, generator=generator), torch.linspace(0, 2, 8)", []),
+        (f"return {TOKENS}, {TOKENS}", []),
+        ("return torch.randn(8, generator=generator), torch.ones(1)", []),
+    ],
+)
+def test_masks_and_integers_that_two_seeds_make_alike_are_named(inputs, found):
+    text = FEW_VALUES.format(inputs=inputs, body="x * more[0]", state="")
+    assert checked(text).constant_inputs == found

@@ -59,7 +59,9 @@ def test_places_of_outputs_arrive_as_such(places):
 
 
 def test_the_source_travels_as_the_body_and_descriptors_as_descriptors():
-    problem = LoadProblem(b"x" * 9, "module", "train", [], [], [], 1, 1, None, tf32=True)
+    problem = LoadProblem(
+        b"x" * 9, "module", "train", [], [], [], 1, 1, None, tf32=True, compares_overwritten=False
+    )
     kind, fields, body, fds = encode(problem)
     assert (kind, body, fds) == ("problem", b"x" * 9, ())
     assert "source" not in fields

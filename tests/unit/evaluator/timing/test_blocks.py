@@ -22,18 +22,11 @@ from tilewright.evaluator.runners.cpu_runner import CallTiming
 from tilewright.evaluator.runners.messages import OutputReport, Result
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.blocks import MAX_REPLICATE_FACTOR, Restart, time_case
-from tilewright.evaluator.timing.calibration import (
-    CLASSES,
-    DEFAULT,
-    PLANNED_REPLICATES,
-    Calibration,
-)
+from tilewright.evaluator.timing.calibration import DEFAULT, PLANNED_REPLICATES
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short
 from tilewright.evaluator.timing.cpu_clock import ALL_BYTES, INSPECTED_WINDOWS, WINDOW_BYTES
-from tilewright.evaluator.timing.speedup import compare_strict, half_width
-from tilewright.evaluator.timing.stop_rule import BETWEEN_SHARE
+from tilewright.evaluator.timing.speedup import compare_strict
 from tilewright.records import Case, TimingPlan
-from tilewright.scoring.process_replicates import NORMAL_95
 
 PROBLEM = """import torch
 
@@ -259,17 +252,6 @@ def test_the_stop_rule_sees_the_width_and_not_the_estimate():
 
     assert len(set(blocks)) == 1, blocks
     assert 8 < blocks[0] < 400
-
-
-@pytest.mark.parametrize(("sigma", "narrow"), [(0.0, True), (0.04, False)])
-def test_an_interval_need_not_be_narrower_than_the_variation_between_processes(sigma, narrow):
-    known = Calibration((sigma,) * len(CLASSES), measured=True)
-    wide = TimingPlan(min_blocks=8, max_blocks=400, max_s=1e6, target_ci_half_width=0.004)
-    session = Scripted.of(wide, noisy(1.0, 1), noisy(1.0, 2))
-    times = time_case(session, known, Case(name="one"), NAMES)
-    width = half_width(times, "eager")
-    assert (width <= 0.004) is narrow
-    assert width <= max(0.004, BETWEEN_SHARE * NORMAL_95 * sigma)
 
 
 def test_candidate_cpu_time_during_baseline_calls_is_recorded():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from tilewright.errors import ProblemError
 from tilewright.problems.candidates import make_candidate
@@ -113,8 +114,9 @@ def test_keyword_only_arguments_come_last():
     assert [values[1:] for values in drawn(problem)] == [[0.3, "floor"], [0.4, None]]
     anyhow = ROUNDED.replace("mode='floor'", "**{'mode': 'floor'}")
     assert problem_of(anyhow, "x/divided", "divided.py").keyword_args == ("mode", "out")
-    with pytest.raises(ProblemError, match=r"divided\.py: divided takes \*\*more: "):
-        problem_of(ROUNDED.replace("out=None", "**more"), "x/divided", "divided.py")
+    text = anyhow.replace("out=None", "**more")
+    with pytest.raises(ProblemError, match=r"divided\.py: divided takes any keywords"):
+        problem_of(text, "x/divided", "divided.py")
 
 
 def test_an_input_is_recorded_before_the_call():
@@ -152,3 +154,35 @@ def test_a_gold_file_names_its_scoring_rule():
     candidate = make_candidate((by_another_name,), made(GOLD), language="torch")
     assert isinstance(candidate, Candidate)
     assert candidate.entry == "kernel_function"
+
+
+DOUBLED = """class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor=2.0):
+        return x * factor
+"""
+
+
+@pytest.mark.parametrize("alias", ["", "doubled = Doubled.apply\n"])
+def test_an_autograd_function_is_called_by_its_apply(alias):
+    entry, call = ("doubled", "doubled") if alias else ("Doubled", "Doubled.apply")
+    calls = ("x = torch.ones(2)", f"results['a'] = {call}(x)", f"results['b'] = {call}(x, 3.0)")
+    problem = problem_of(gold("doubled", DOUBLED + alias, *calls), "x/doubled", "doubled.py")
+    assert (problem.entry, problem.keyword_args, len(problem.cases)) == (entry, (), 2)
+    assert [values[1:] for values in drawn(problem)] == [[], [3.0]]
+    space: dict[str, Any] = {}
+    exec(problem.source.text, space)
+    assert space["reference"](torch.ones(1)).tolist() == [2.0]
+
+
+def test_the_tests_end_after_the_call_of_the_case():
+    calls = ("results['a'] = root(torch.tensor(4.0))", "raise RuntimeError('a later test fails')")
+    problem = problem_of(gold("root", ROOT, *calls), "x/root", "root.py")
+    assert [float(x) for (x,) in drawn(problem)] == [4.0]
+
+
+def test_what_a_test_reads_of_its_arguments_is_compared():
+    up = "def up(x):\n    x.add_(1)\n"
+    text = gold("up", up, "x = torch.zeros(2)", "up(x)", "results['a'] = x.clone()")
+    assert problem_of(text, "x/up", "up.py").compares_overwritten
+    assert not problem_of(POSITIVE, "x/root", "root.py").compares_overwritten

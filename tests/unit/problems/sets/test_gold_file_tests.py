@@ -7,12 +7,20 @@ import math
 
 import pytest
 
+from tilewright.errors import ProblemError
 from tilewright.problems.sets.gold_file_tests import (
+    Form,
     count_calls,
     find_tests,
     form_of,
+    operators_of,
+    reads_arguments,
     without_runs,
 )
+
+
+def form_in(tests: str, gold: str) -> Form:
+    return form_of(ast.parse(tests), operators_of(ast.parse(gold))["op"], "op")
 
 
 def count(body: str, before: str = "") -> float:
@@ -122,14 +130,54 @@ def test_every_test_that_the_file_runs_is_one():
     ],
 )
 def test_arguments_are_passed_in_a_form_that_the_tests_use(tests, positional, keywords):
-    operator = ast.parse("def op(a, b=1, c=2, *, mode=None, out=None):\n    pass").body[0]
-    assert isinstance(operator, ast.FunctionDef)
-    form = form_of(ast.parse(tests), operator)
+    form = form_in(tests, "def op(a, b=1, c=2, *, mode=None, out=None):\n    pass")
     assert (form.positional, form.keywords) == (positional, keywords)
 
 
 def test_an_operator_of_any_number_of_arguments_gets_all():
-    operator = ast.parse("def op(*xs, dim=0):\n    pass").body[0]
-    assert isinstance(operator, ast.FunctionDef)
-    form = form_of(ast.parse("op(1, 2)\nop(1, dim=1)"), operator)
+    form = form_in("op(1, 2)\nop(1, dim=1)", "def op(*xs, dim=0):\n    pass")
     assert (form.positional, form.keywords) == (None, ("dim",))
+
+
+@pytest.mark.parametrize(
+    ("gold", "names"),
+    [
+        ("class A(torch.autograd.Function):\n    pass\nop = A.apply", {"A", "op"}),
+        ("def one():\n    pass\nop = one\nother = missing.apply", {"one", "op"}),
+        ("class M(torch.nn.Module):\n    pass\nop = M.apply", set()),
+        ("class A(Function):\n    pass\nop = A", {"A"}),
+    ],
+)
+def test_functions_their_other_names_and_autograd_functions_are_operators(gold, names):
+    assert set(operators_of(ast.parse(gold))) == names
+
+
+def test_what_takes_any_keywords_must_get_the_same_ones_in_each_call():
+    gold = "def op(a, **more):\n    pass"
+    assert form_in("op(1, b=2)\nop(3, b=4)", gold) == Form(1, ("b",))
+    for calls in ("op(1, b=2)\nop(3, c=4)", "op(1, **given)"):
+        with pytest.raises(ProblemError, match="different ones"):
+            form_in(calls, gold)
+
+
+@pytest.mark.parametrize(
+    ("body", "reads"),
+    [
+        ("op(x)\nreturn x", True),
+        ("op(x, out=y)\nfound['a'] = y.clone()", True),
+        ("x = made()\nreturn op(x)", False),
+        ("a = op(x)\nb = op(x)\nreturn a, b", False),
+        ("print(x)\nreturn op(x)", False),
+    ],
+)
+def test_a_test_that_uses_an_argument_after_the_call_shows_what_was_written(body, reads):
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    tests = find_tests(ast.parse(f"def test_op():\n{lines}test_op()"))
+    assert reads_arguments(tests, "op") is reads
+
+
+def test_an_import_from_the_file_itself_is_left_out():
+    text = "from op import op\nfrom other import thing\n\ndef test_op():\n    op(1)\n"
+    kept = without_runs(text, ast.parse(text), ["test_op"], itself="op")
+    assert "from op" not in kept
+    assert "from other import thing" in kept
