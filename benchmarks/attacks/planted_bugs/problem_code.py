@@ -15,7 +15,7 @@ PROBLEM_CODE = (
         ),
         (
             "written arguments beside an output are never compared",
-            "self.reference.written.beside_returned = message.compares_overwritten",
+            "self.reference.written.with_returned = message.compares_overwritten",
             "pass",
         ),
         ("written arguments are not outputs", "if not sample.after.written:", "if sample:"),

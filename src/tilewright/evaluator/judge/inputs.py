@@ -55,7 +55,7 @@ Windows = list[list[int]] | None
 
 @dataclass
 class AfterCall:
-    """What the reference's call on a sample leaves behind in the inputs."""
+    """The inputs after the reference's call on a sample."""
 
     overwrites: set[int] = field(default_factory=set)
     """Arguments that the reference itself overwrites on these inputs."""

@@ -91,7 +91,7 @@ class Judge:
     def load_problem(self, message: messages.LoadProblem) -> messages.ProblemLoaded:
         torch.set_num_threads(message.threads)
         self.reference = reference.load(message.source.decode(), vars(message), self.device)
-        self.reference.written.beside_returned = message.compares_overwritten
+        self.reference.written.with_returned = message.compares_overwritten
         self.rule = message.rule
         self.writable = set(self.reference.positions(message.writable_inputs))
         self.weights = WeightLoader(self.reference, self.runners, message.buffers)

@@ -70,7 +70,7 @@ class OutputPlacement:
 class WrittenOutputs:
     """Arguments of a reference whose content after a call is an output."""
 
-    beside_returned: bool = False
+    with_returned: bool = False
     """Whether there are such arguments too where it returns tensors."""
     known: set[int] = field(default_factory=set)
     """Their indices, as far as calls have shown."""
@@ -273,7 +273,7 @@ def _written(
     reference: Reference, args: list[Any], copies: list[Any], outputs: list[torch.Tensor]
 ) -> list[int]:
     """Return which arguments are outputs, and record those that this call has shown."""
-    if reference.written.beside_returned or not outputs:
+    if reference.written.with_returned or not outputs:
         reference.written.known |= changed(args, copies)
     if not outputs and not reference.written.known:
         raise ProblemFailure("the reference returned no tensor and overwrote no argument")

@@ -37,6 +37,7 @@ from tilewright.records import (
     Incorrect,
     Outcome,
 )
+from tilewright.records.codes import IncorrectKind
 
 MAX_ATTEMPTS = 2
 """Evaluations until a failure of tilewright itself is raised: a lost process rarely recurs."""
@@ -139,5 +140,5 @@ def _explained(session: EvaluationSession, outcome: Outcome) -> Outcome:
     if isinstance(outcome, Incorrect) and session.runners.has_weights and not seen.times:
         find_cause(session)
         if seen.cause.passes_with_initial_weights:
-            return outcome.model_copy(update={"kind": "weights"})
+            return outcome.model_copy(update={"kind": IncorrectKind.WEIGHTS})
     return outcome

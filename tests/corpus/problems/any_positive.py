@@ -1,11 +1,11 @@
-"""The mean of each row's softmax: always 1 / cols, so a constant is right. A weak problem."""
+"""Whether a row holds a positive number: one for nearly every row of many numbers."""
 
 import torch
 
-ENTRY = "mean_softmax"
+ENTRY = "any_positive"
 
 CASES = [
-    {"name": "tiny", "rows": 3, "cols": 5},
+    {"name": "tiny", "rows": 40, "cols": 2},
     {"name": "wide", "rows": 128, "cols": 4096},
 ]
 
@@ -17,4 +17,4 @@ def inputs(case, generator):
 
 
 def reference(x):
-    return torch.softmax(x, dim=-1).mean(dim=-1)
+    return (x > 0).any(dim=-1).to(x.dtype)
