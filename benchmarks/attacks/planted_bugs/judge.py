@@ -113,7 +113,7 @@ JUDGE = (
         ),
         (
             "input variations are never applied",
-            "vary(value, variation, generator, structured=False, thin=thin)",
+            "vary(value, variation, generator, structured=keep, thin=thin)",
             "value.clone()",
         ),
         (

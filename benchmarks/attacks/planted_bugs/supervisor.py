@@ -96,7 +96,7 @@ VERDICT = (
         PIPELINE,
         (
             "constant-folded weights are not recognised",
-            'return outcome.model_copy(update={"kind": "weights"})',
+            'return outcome.model_copy(update={"kind": IncorrectKind.WEIGHTS})',
             "pass",
             "test_folded_weights_are_named",
         ),

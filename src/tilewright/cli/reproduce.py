@@ -30,7 +30,7 @@ from tilewright.languages.syntax import parse_tree
 from tilewright.records import Case, CaseResult, Correct, EvalReport, Failed, Incorrect, Unjudged
 from tilewright.records.codes import Stage
 from tilewright.registry import load
-from tilewright.wire.names import INPUT_VARIATIONS
+from tilewright.wire.names import allowed_variations
 
 Scalar = bool | int | float | str
 
@@ -40,6 +40,7 @@ HEADER = PACKAGE / "runner" / "loaders" / "tilewright.h"
 JUDGE_FILES = (
     *("wire/names.py", "evaluator/seeds.py", "evaluator/judge/number_formats.py"),
     *("evaluator/judge/float64_casts.py", "evaluator/judge/variations.py"),
+    *("evaluator/judge/cuda_on_cpu.py", "evaluator/judge/problem_modes.py"),
     *("evaluator/judge/error_statistics.py", "evaluator/judge/integer_comparison.py"),
     "evaluator/judge/element_errors.py",
     *("evaluator/judge/comparison.py", "evaluator/judge/official_comparison.py"),
@@ -200,7 +201,7 @@ def _planned(report: EvalReport, slots: Slots, cases: list[Case]) -> Iterator[Ca
     root, allowed = report.seed, report.request.problem.input_variations
     plan = [(case, "nominal") for case in cases]
     for case in report.request.problem.cases:
-        names = [name for name in INPUT_VARIATIONS[1:] if allowed is None or name in allowed]
+        names = allowed_variations(allowed)
         generator(root, "variations", case.name).shuffle(names)
         plan += [(case, name) for name in names]
     for case, variation in plan:
@@ -223,6 +224,7 @@ def _constants(report: EvalReport, build: BuildPlan, plan: ReproductionPlan) -> 
         "GRADS": list(problem.grads),
         "DONATED": list(problem.writable_inputs),
         "KEYWORDS": list(problem.keyword_args),
+        "COMPARES_OVERWRITTEN": problem.compares_overwritten,
         "BUFFERS": list(problem.buffers),
         "RULE": comparison_rule(problem, request.protocol),
         "LANGUAGE": request.candidate.language,

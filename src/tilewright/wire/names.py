@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -35,6 +36,9 @@ class OutputMemory(StrEnum):
 
 ISOLATION_LAYERS: tuple[str, ...] = tuple(layer.value for layer in IsolationLayer)
 """Every isolation layer, in no order of strength."""
+MOVED = "moved"
+"""The variation for inputs that a test writes as literals: values in the same range, which differ
+from them at random. Only problems that name it have it."""
 INPUT_VARIATIONS = (
     "nominal",
     "scale",
@@ -55,3 +59,13 @@ stronger one.
 """
 COMPILED_BY_TRITON = "compiled by triton"
 """Name of the build artifact that holds Triton's cache, as the compile process left it."""
+
+
+def allowed_variations(allowed: Iterable[str] | None) -> list[str]:
+    """Return the input variations that a problem allows, without `nominal`; `None`: it says none.
+
+    A problem that says nothing allows all but `MOVED`.
+    """
+    if allowed is None:
+        return list(INPUT_VARIATIONS[1:])
+    return [name for name in (*INPUT_VARIATIONS[1:], MOVED) if name in tuple(allowed)]

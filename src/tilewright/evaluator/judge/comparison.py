@@ -29,6 +29,7 @@ from tilewright.evaluator.judge.element_errors import (
     TAIL_FACTOR,
     ElementErrors,
     place_of,
+    with_known,
     within_outlier_budget,
     within_tail,
 )
@@ -44,7 +45,6 @@ from tilewright.evaluator.judge.number_formats import (
     sizes,
     widened,
 )
-from tilewright.evaluator.judge.undefined_elements import with_known
 from tilewright.wire.tensors import dtype_name
 
 REFERENCE_ERROR_FACTOR = 16.0

@@ -40,11 +40,12 @@ class CudaOnCpu(TorchFunctionMode):
         if func is torch.Tensor.cuda:
             self._note()
             return args[0].to(CPU)
-        given = [self._on_cpu(value) for value in args]
-        named = {name: self._on_cpu(value) for name, value in (kwargs or {}).items()}
+        given = [self.on_cpu(value) for value in args]
+        named = {name: self.on_cpu(value) for name, value in (kwargs or {}).items()}
         return func(*given, **named)
 
-    def _on_cpu(self, value: Any) -> Any:  # noqa: ANN401 - an argument of any call
+    def on_cpu(self, value: Any) -> Any:  # noqa: ANN401 - an argument of any call
+        """Return an argument, or the CPU for a CUDA device."""
         if not _is_cuda(value):
             return value
         self._note()
@@ -54,13 +55,16 @@ class CudaOnCpu(TorchFunctionMode):
         self.used = True
         self.used_by_reference |= not self.makes_inputs
 
-    def generator(self, device: Any = CPU) -> torch.Generator:  # noqa: ANN401 - as torch takes it
-        """Return what `torch.Generator(device)` returns, on the CPU."""
-        self._on_cpu(device)
-        return _GENERATOR(CPU)
 
+def _generators(mode: CudaOnCpu) -> type[torch.Generator]:
+    """Return a class to use for `torch.Generator`, also in annotations."""
 
-_GENERATOR = torch.Generator
+    class CpuGenerator(torch.Generator):
+        def __new__(cls, device: Any = CPU) -> CpuGenerator:  # noqa: ANN401 - as torch takes it
+            mode.on_cpu(device)
+            return super().__new__(cls, CPU)  # type: ignore[call-arg]
+
+    return CpuGenerator
 
 
 def _is_cuda(value: object) -> bool:
@@ -74,6 +78,6 @@ def redirected(mode: CudaOnCpu) -> Iterator[None]:
     """Let problem code run under `mode`."""
     # Two things that are no function of torch which a mode sees.
     waits = patch.object(torch.cuda, "synchronize", lambda *_: None)
-    generators = patch.object(torch, "Generator", mode.generator)
+    generators = patch.object(torch, "Generator", _generators(mode))
     with mode, waits, generators:
         yield

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from tilewright.evaluator.judge.error_statistics import MIN_GROUP, is_short
+from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact
 
 FEW = 1e-4
 """Share of the elements whose error may reach twice the reference's worst error. Only errors of
@@ -19,6 +20,10 @@ TAIL_SHARE = 2e-3
 TAIL_FACTOR = 4.0
 """Winograd F(4x4, 3x3) is off by up to 2.6 times the tolerance on 0.03 % of the elements. The error
 of a transformed tile grows with its largest element. The RMS of the error stays limited."""
+FILL_ROUNDINGS = 16.0
+"""Roundings by which a defined element may differ between two calls: sums in another order."""
+Masks = list[torch.Tensor | None]
+"""For each output, which elements the reference defines; `None`: all."""
 
 
 @dataclass(frozen=True)
@@ -62,3 +67,30 @@ def place_of(index: int, shape: Sequence[int]) -> list[int]:
         index, rest = divmod(index, size)
         place.append(rest)
     return place[::-1]
+
+
+def defined_mask(value: torch.Tensor, other: torch.Tensor) -> torch.Tensor | None:
+    """Return which elements are the same on memory with two fills; `None`: all."""
+    if value.dtype in FLOAT8 or value.layout != torch.strided:
+        return None
+    same = (value == other) | ((value != value) & (other != other))
+    if is_inexact(value):
+        size = torch.maximum(value.abs(), other.abs())
+        finite = size[torch.isfinite(size)]
+        rms = finite.double().square().mean().sqrt() if finite.numel() else 0.0
+        same |= (value - other).abs() <= FILL_ROUNDINGS * torch.finfo(value.dtype).eps * (
+            size + rms
+        )
+    return None if bool(same.all()) else same
+
+
+def with_known(
+    values: Sequence[torch.Tensor], masks: Masks, known: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Return outputs with the elements of `known` where they are undefined."""
+    return [
+        value
+        if mask is None or value.shape != mask.shape
+        else torch.where(mask, value, other.to(value.dtype))
+        for value, mask, other in zip(values, masks, known, strict=True)
+    ]

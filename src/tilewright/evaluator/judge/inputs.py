@@ -15,11 +15,10 @@ from tilewright.evaluator.judge.comparison import (
     all_finite,
     chunks,
     expect,
-    with_sensitivity,
 )
+from tilewright.evaluator.judge.element_errors import Masks, with_known
 from tilewright.evaluator.judge.memory_reader import private
 from tilewright.evaluator.judge.number_formats import (
-    FLOAT8,
     byte_size,
     is_inexact,
     nudged,
@@ -30,9 +29,10 @@ from tilewright.evaluator.judge.number_formats import (
 )
 from tilewright.evaluator.judge.random_seeds import has_sampled
 from tilewright.evaluator.judge.reference import Reference
-from tilewright.evaluator.judge.undefined_elements import Masks, defined_elements, with_known
+from tilewright.evaluator.judge.undefined_elements import defined_elements
 from tilewright.evaluator.judge.variations import FirstValue, vary
 from tilewright.wire.frames import Fields, Tree
+from tilewright.wire.names import MOVED
 from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, span
 
 ILL_CONDITIONED = 1e-2
@@ -40,13 +40,7 @@ ILL_CONDITIONED = 1e-2
 VARIATION_SEED = 0x5DEECE66D
 """Combined with the seed of a sample, so that its variation is not drawn from the same numbers."""
 SEEDS = 16
-"""Number of other seeds that are tried where random numbers are sampled and no output shows it.
-Outputs of few elements may be the same for two seeds."""
-ROUNDINGS = 2
-"""How often the inputs are rounded anew, to see how the outputs move."""
-INTEGER_ROUNDINGS = (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)
-"""Sizes of the roundings where outputs are integers, which move at once or not at all. Those of a
-candidate are as likely as those of the reference."""
+"""Other seeds that are tried: outputs of few elements may be the same for two of them."""
 
 Tensors = list[torch.Tensor]
 Windows = list[list[int]] | None
@@ -60,8 +54,7 @@ class AfterCall:
     overwrites: set[int] = field(default_factory=set)
     """Arguments that the reference itself overwrites on these inputs."""
     written: tuple[int, ...] | None = None
-    """Arguments whose content after the call is an output, after those that are returned; `None`:
-    the reference was not evaluated yet."""
+    """Arguments whose content is an output; `None`: the reference was not evaluated yet."""
     returned: int = 0
     """Number of outputs that are returned."""
 
@@ -77,7 +70,7 @@ class InputSample:
     size: int
     forward_seed: int
     names: list[tuple[int, int, int]]
-    """(first byte, past last byte, argument index) of each tensor, to name what was overwritten."""
+    """(first byte, past last byte, argument index) of each tensor."""
     expected: list[Expected] = field(default_factory=list)
     structure: str = "1"
     oracle: str = ""
@@ -139,7 +132,11 @@ def make_sample(
     *,
     double: bool,
 ) -> InputSample:
-    """Sample inputs and evaluate the reference, with `double` in float64 too; raise if it fails."""
+    """Sample inputs and evaluate the reference, with `double` in float64 too.
+
+    Raises:
+        ProblemFailure: the generator fails, or the reference does on inputs that are not varied.
+    """
     args = reference.arguments(params, seed)
     first = [FirstValue.of(value) for value in args]
     structured = [value.structured for value in first]
@@ -155,7 +152,13 @@ def make_sample(
         return sample
     # The master has them, and what follows needs the memory.
     del args, varied
-    _expect(reference, sample, double=double)
+    try:
+        expect_outputs(reference, sample, double=double)
+    except refs.ProblemFailure as error:
+        if variation == "nominal" or error.out_of_memory:
+            raise
+        sample.skipped = f"the reference refuses such inputs: {error}"
+        return sample
     if variation != "nominal":
         sample.skipped = unsound(sample)
     return sample
@@ -169,10 +172,11 @@ def varied_arguments(
     *,
     thin: bool = False,
 ) -> list[Any]:
-    """Return arguments with one variation; those that are structured keep their values."""
+    """Return arguments with one variation, which structured ones have only if they are moved."""
+    kept = [keep and variation != MOVED for keep in structured]
     return [
-        value if keep else vary(value, variation, generator, structured=False, thin=thin)
-        for value, keep in zip(args, structured, strict=True)
+        value if stays else vary(value, variation, generator, structured=keep, thin=thin)
+        for value, stays, keep in zip(args, kept, structured, strict=True)
     ]
 
 
@@ -212,7 +216,8 @@ def _lay_out(
     return InputSample(params, tree, grad_tree, image, layout.size, forward_seed, names)
 
 
-def _expect(reference: Reference, sample: InputSample, *, double: bool) -> None:
+def expect_outputs(reference: Reference, sample: InputSample, *, double: bool) -> None:
+    """Evaluate the reference on a sample, and note what is expected of its outputs."""
     args, grad_outputs = sample.arguments(), sample.grad_outputs()
     copies = trees.copied(args)
     values, sample.structure = refs.run_on(
@@ -289,77 +294,6 @@ def _without_oracle(value: torch.Tensor, moved: torch.Tensor) -> Expected:
     if is_inexact(value) and value.shape == moved.shape:
         error = expect(value, widened(moved)).reference_error * 4
     return Expected(value, None, error)
-
-
-def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
-    """Note by how much each expected output moves when the inputs are rounded once.
-
-    It is at least half the reference's worst error on these inputs, as rare elements may be hard
-    for every implementation. Returns whether it could be determined and was not known before.
-    """
-    known = any(item.rounding_sensitivity is not None for item in sample.expected)
-    integers = any(not is_inexact(item.value) for item in sample.expected)
-    if known or sample.oracle != "float64" or any(len(e.accepted) > 1 for e in sample.expected):
-        return False
-    moves: Tensors = []
-    for seed, size in enumerate(INTEGER_ROUNDINGS if integers else (1.0,) * ROUNDINGS):
-        generator = torch.Generator(reference.device).manual_seed(seed)
-        args = [_rounded(value, generator, size) for value in sample.arguments()]
-        grad_outputs = [_rounded(value, generator, size) for value in sample.grad_outputs()]
-        moved = refs.run_double(
-            reference, args, grad_outputs, sample.forward_seed, sample.after.written
-        )
-        if moved is None or [m.shape for m in moved] != [e.value.shape for e in sample.expected]:
-            return False
-        masks, values = zip(*((item.defined, item.value) for item in sample.expected), strict=True)
-        moved = with_known(moved, list(masks), values)
-        sample.expected = [
-            item
-            if is_inexact(item.value)
-            else replace(item, accepted=(*item.accepted, other.to(item.value.dtype)))
-            for item, other in zip(sample.expected, moved, strict=True)
-        ]
-        if seed >= ROUNDINGS:
-            continue
-        steps = [
-            torch.zeros(()) if item.oracle is None else parts(other - item.oracle).abs_()
-            for item, other in zip(sample.expected, moved, strict=True)
-        ]
-        # A device has no memory for many outputs that fill it.
-        del moved
-        pairs = zip(moves or steps, steps, strict=True)
-        moves = [torch.maximum(most, step, out=most) for most, step in pairs]
-    sample.expected = [
-        item if item.oracle is None else with_sensitivity(item, most)
-        for item, most in zip(sample.expected, moves, strict=True)
-    ]
-    return True
-
-
-def resample_expected(reference: Reference, sample: InputSample) -> InputSample | None:
-    """Return the sample with outputs expected of its present values and a wider tolerance.
-
-    Integers may be what rounded inputs make of them. `None`: it shows nothing new.
-    """
-    if sample.random:
-        return None
-    fresh = replace(sample, expected=[])
-    _expect(reference, fresh, double=sample.oracle == "float64")
-    if sample.oracle != "float64":
-        return fresh
-    widened = widen_tolerance(reference, fresh)
-    return fresh if widened or any(e.accepted for e in fresh.expected) else None
-
-
-def _rounded(value: Any, generator: torch.Generator, size: float = 1.0) -> Any:  # noqa: ANN401
-    """Return an inexact tensor in float64, each element rounded up or down by its eps.
-
-    Elements of float8 are exact data, which no implementation rounds.
-    """
-    if not isinstance(value, torch.Tensor) or not is_inexact(value) or value.dtype in FLOAT8:
-        return value
-    signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
-    return widened(value) * (1 + size * torch.finfo(value.dtype).eps * signs.double())
 
 
 def _differ(values: Tensors, others: Tensors) -> bool:

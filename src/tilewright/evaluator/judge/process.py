@@ -32,6 +32,7 @@ from tilewright.evaluator.judge.reference import ProblemFailure
 from tilewright.evaluator.judge.renewed_inputs import renew
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
+from tilewright.evaluator.judge.wider_tolerance import resample_expected, widen_tolerance
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import (
     Answer,
@@ -185,7 +186,7 @@ class Judge:
         if difference is None:
             difference, worst = self._compare(sample, outputs)
             wrong = self.rule is None and difference.kind == "values"
-            if wrong and inputs.widen_tolerance(self.reference, sample):
+            if wrong and widen_tolerance(self.reference, sample):
                 difference, worst = self._compare(sample, outputs)
         return _answer(difference, worst)
 
@@ -270,7 +271,7 @@ class Judge:
             strict = self.rule is None and difference is not UNREADABLE
             if difference.kind == "values" and strict:
                 # Only now is the tolerance of ill-conditioned inputs computed.
-                fresh = inputs.resample_expected(self.reference, sample)
+                fresh = resample_expected(self.reference, sample)
                 if fresh is not None and sample.varied:
                     fresh.expected = self.nominal_errors.floored(fresh.expected)
                 if fresh is not None and (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from tilewright.evaluator.judge.number_formats import FLOAT8, FLOAT8_CODES, from_parts, parts
-from tilewright.wire.names import INPUT_VARIATIONS
+from tilewright.wire.names import INPUT_VARIATIONS, MOVED
 
 SCALE = 64.0
 """A power of two: scaling by it rounds nothing, so structure survives exactly."""
@@ -130,9 +130,16 @@ def vary(
 ) -> torch.Tensor:
     """Return `value` varied, in its layout; integer and structured tensors are not varied.
 
+    `MOVED` is the exception: other values in the same range, also of structured tensors.
     `structured`, if given, is what `is_structured` has found before. A tail that is `thin` changes
     a few elements only.
     """
+    if variation == MOVED:
+        dense = isinstance(value, torch.Tensor) and value.layout == torch.strided
+        if not dense or not value.is_floating_point():
+            return value
+        keep = is_structured(value) if structured is None else structured
+        return moved(value, generator, structured=keep)
     if variation == "nominal" or (is_structured(value) if structured is None else structured):
         return value
     name, _, divisor = variation.partition("/")

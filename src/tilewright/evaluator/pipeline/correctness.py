@@ -15,7 +15,7 @@ from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.records import Case, CaseResult, Incorrect, Problem, Unjudged
 from tilewright.records.codes import IncorrectKind, InputOrigin, LabelName, Stage, UnjudgedReason
-from tilewright.wire.names import INPUT_VARIATIONS
+from tilewright.wire.names import INPUT_VARIATIONS, allowed_variations
 
 SIGNED = ("sign", "small_integers", "edge_values")
 """Variations with negative values where nominal ones are positive; the others change magnitudes."""
@@ -98,8 +98,7 @@ def _variations(session: EvaluationSession, number: int, size: int) -> list[str]
     Size decides about the order, because a busy machine must not check less. Neighbouring cases
     begin at opposite ends of one secret order, so that each variation is judged on some case.
     """
-    allowed = session.request.problem.input_variations
-    names = [name for name in INPUT_VARIATIONS[1:] if allowed is None or name in allowed]
+    names = allowed_variations(session.request.problem.input_variations)
     choices = session.context.choices("variations")
     choices.shuffle(names)
     signed, sized = [n for n in names if n in SIGNED], [n for n in names if n not in SIGNED]

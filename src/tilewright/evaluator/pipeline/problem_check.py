@@ -19,7 +19,7 @@ from tilewright.records import Case
 from tilewright.records.base import digest_text
 from tilewright.records.codes import Stage, UnjudgedReason
 from tilewright.records.problem_health import HEALTH_VERSION, CaseCheck, ProblemHealth
-from tilewright.wire.names import INPUT_VARIATIONS
+from tilewright.wire.names import allowed_variations
 
 CHECK_S = 300.0
 """Seconds for one case: only an unsound problem with a slow reference takes minutes."""
@@ -54,11 +54,9 @@ def check_problem(session: EvaluationSession) -> None:
 def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
     request = session.request
     session.context.emit("problem_check", {"case": case.name})
-    allowed = request.problem.input_variations
-    known = INPUT_VARIATIONS if allowed is None else ("nominal", *allowed)
     message = CheckHealth(
         params=dict(case.params),
-        variations=[name for name in INPUT_VARIATIONS if name in known],
+        variations=["nominal", *allowed_variations(request.problem.input_variations)],
         seed=session.context.seed("health", case.name) & 0x7FFFFFFF,
         strict=request.protocol == "strict",
     )

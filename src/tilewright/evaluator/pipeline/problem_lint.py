@@ -17,7 +17,7 @@ from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.seeds import random_root
 from tilewright.records import EvalRequest
 from tilewright.records.problem_lint import CaseHealth, Health, published_name
-from tilewright.wire.names import INPUT_VARIATIONS
+from tilewright.wire.names import allowed_variations
 
 TOLERANCES = (1e-4, 1e-2)
 """Those that KernelBench published for single and for half precision."""
@@ -39,9 +39,7 @@ def _lint(
 ) -> Health:
     problem = request.problem
     about = {"problem": problem.id, "problem_digest": problem.digest(), "device": host.device.model}
-    allowed = problem.input_variations
-    known = INPUT_VARIATIONS if allowed is None else ("nominal", *allowed)
-    variations = [name for name in INPUT_VARIATIONS if name in known]
+    variations = ["nominal", *allowed_variations(problem.input_variations)]
     rules: dict[str, ComparisonRule] = {
         f"{tolerance:g}": {"name": "allclose", "tolerance": tolerance} for tolerance in TOLERANCES
     }

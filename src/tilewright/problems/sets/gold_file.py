@@ -25,6 +25,7 @@ from tilewright.problems.sets.gold_file_tests import (
     without_runs,
 )
 from tilewright.records import Case, Problem, SourceFile
+from tilewright.wire.names import MOVED
 
 SEPARATOR = "#" * 146
 MAX_CALLS = 24
@@ -164,7 +165,7 @@ def problem_of(
         entry=wrapper,
         cases=tuple(Case(name=f"call {n + 1}", params={"call": n}) for n in range(count)),
         keyword_args=form.keywords,
-        input_variations=("nominal",),
+        input_variations=("nominal", MOVED),
         compares_overwritten=reads_arguments(run, wrapper),
         category=category,
         description=description,

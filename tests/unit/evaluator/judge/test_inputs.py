@@ -15,6 +15,7 @@ from tilewright.evaluator.judge import comparison, inputs
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.inputs import InputSample, described_outputs
 from tilewright.evaluator.judge.reference import ProblemFailure
+from tilewright.evaluator.judge.wider_tolerance import widen_tolerance
 
 pytestmark = pytest.mark.usefixtures("problem_module")
 
@@ -170,6 +171,7 @@ def test_outputs_are_alike_up_to_a_share_of_the_largest(monkeypatch, at_once, ot
 PEAK = """
 import resource, torch
 from tilewright.evaluator.judge import comparison, inputs as samples, reference as refs
+from tilewright.evaluator.judge import wider_tolerance
 SIZE, comparison.CHUNK_ELEMENTS = 16 << 20, 1 << 20
 source = "import torch\\ndef inputs(case, generator):\\n    return torch.randn(16, 8)"
 source += "\\ndef reference(x):\\n    return x.sum() * torch.ones(1 << 14, 1 << 10, dtype=x.dtype)"
@@ -179,7 +181,7 @@ torch.ones(SIZE)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 drawn = samples.make_sample(reference, {}, "nominal", 3, 11, double=True)
 one = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
-assert samples.widen_tolerance(reference, drawn)
+assert wider_tolerance.widen_tolerance(reference, drawn)
 both = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
 print(one / (4 * SIZE), both / (4 * SIZE))
 """
@@ -285,7 +287,7 @@ def test_outputs_are_described_and_counted_to_the_byte():
 def test_only_outputs_with_cancellation_get_a_rounding_sensitivity():
     cancels = load(RAND, "torch.stack((x * 3, (x + 1e4) - 1e4))")
     sample = sampled(cancels)
-    assert inputs.widen_tolerance(cancels, sample)
+    assert widen_tolerance(cancels, sample)
     rounding_sensitivity = sample.expected[0].rounding_sensitivity
     assert rounding_sensitivity is not None
     plain, _ = rounding_sensitivity
@@ -294,11 +296,11 @@ def test_only_outputs_with_cancellation_get_a_rounding_sensitivity():
     assert bool((plain <= torch.maximum(2e-7 * size, torch.tensor(worst / 2))).all())
     assert float(rounding_sensitivity.min()) == pytest.approx(worst / 2)
     # Known now, so a second look would change nothing.
-    assert not inputs.widen_tolerance(cancels, sample)
+    assert not widen_tolerance(cancels, sample)
 
 
 def test_without_a_float64_result_no_output_has_a_rounding_sensitivity():
     reference = load(RAND, "x * 3")
     sample = sampled(reference, double=False)
-    assert not inputs.widen_tolerance(reference, sample)
+    assert not widen_tolerance(reference, sample)
     assert sample.expected[0].rounding_sensitivity is None

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tilewright.evaluator.judge.variations import OFFSET, SCALE, is_structured, vary
-from tilewright.wire.names import INPUT_VARIATIONS
+from tilewright.wire.names import INPUT_VARIATIONS, MOVED, allowed_variations
 
 VARIED = INPUT_VARIATIONS[1:]
 
@@ -165,3 +165,37 @@ def test_sorted_and_symmetric_tensors_are_structured(value):
     if value.dim() == 3:
         value = value + value.mT
     assert is_structured(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "changes"),
+    [
+        (torch.tensor([1.0, 2.5, -3.0]), True),
+        (torch.tensor([[2.0, 1.0], [1.0, 3.0]]), True),
+        (torch.tensor([1, 2, 3]), False),
+        (torch.tril(torch.ones(3, 3)), False),
+        (torch.tensor([0.25, 0.75]), False),
+        (torch.tensor([[1.0, -2.0], [0.5, 4.0]], dtype=torch.bfloat16), True),
+    ],
+)
+def test_a_moved_tensor_has_other_values_in_the_same_range(value, changes):
+    made = vary(value, MOVED, torch.Generator().manual_seed(1))
+    assert (made.dtype, made.shape, made.stride()) == (value.dtype, value.shape, value.stride())
+    assert torch.equal(made, value) is not changes
+    if value.dim() == 2 and torch.equal(value, value.T):
+        # A structured tensor gets a common factor.
+        assert torch.equal(made, made.T)
+        assert bool(((made / value).nan_to_num(1.0) >= 0.875).all())
+        return
+    assert value.min() <= made.min()
+    assert made.max() <= value.max()
+
+
+def test_a_value_that_is_no_tensor_is_not_moved():
+    assert vary(3, MOVED, torch.Generator()) == 3  # type: ignore[arg-type,comparison-overlap]
+
+
+def test_only_a_problem_that_names_moved_values_has_them():
+    assert allowed_variations(None) == list(INPUT_VARIATIONS[1:])
+    assert allowed_variations(("nominal", MOVED)) == [MOVED]
+    assert allowed_variations(("nominal", "sign", "scale")) == ["scale", "sign"]

@@ -158,3 +158,14 @@ def test_problem_code_that_asks_for_a_gpu_gets_the_cpu_and_the_report_says_so(
 def test_a_candidate_that_asks_for_a_gpu_gets_none(evaluator):
     report = judged(evaluator, ON_CUDA, DOUBLED.replace("x * 2", "x.cuda() * 2"))
     assert report.verdict == "failed"
+
+
+def test_a_variation_that_the_reference_refuses_is_skipped(evaluator):
+    problem = IN_PLACE.replace("    total.add_", "    assert bool((x < 50).all())\n    total.add_")
+    report = judged(evaluator, problem, STEP % "total += x.exp()")
+    assert report.verdict == "correct", report.outcome
+    refused = [
+        item for item in report.cases if item.detail and "refuses such inputs" in item.detail
+    ]
+    assert refused
+    assert {item.result for item in refused} == {"skipped"}

@@ -1,0 +1,91 @@
+"""The tolerance of ill-conditioned inputs, which is computed only where an output is off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.comparison import with_sensitivity
+from tilewright.evaluator.judge.element_errors import with_known
+from tilewright.evaluator.judge.inputs import InputSample, Tensors, expect_outputs
+from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, parts, widened
+from tilewright.evaluator.judge.reference import Reference
+
+ROUNDINGS = 2
+"""How often the inputs are rounded anew."""
+INTEGER_ROUNDINGS = (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)
+"""Sizes of the roundings where outputs are integers, which move at once or not at all."""
+
+
+def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
+    """Note by how much each expected output moves when the inputs are rounded once.
+
+    It is at least half the reference's worst error on these inputs: rare elements may be hard.
+    Returns whether it could be determined and was not known before.
+    """
+    known = any(item.rounding_sensitivity is not None for item in sample.expected)
+    integers = any(not is_inexact(item.value) for item in sample.expected)
+    if known or sample.oracle != "float64" or any(len(e.accepted) > 1 for e in sample.expected):
+        return False
+    moves: Tensors = []
+    for seed, size in enumerate(INTEGER_ROUNDINGS if integers else (1.0,) * ROUNDINGS):
+        generator = torch.Generator(reference.device).manual_seed(seed)
+        args = [_rounded(value, generator, size) for value in sample.arguments()]
+        grad_outputs = [_rounded(value, generator, size) for value in sample.grad_outputs()]
+        moved = refs.run_double(
+            reference, args, grad_outputs, sample.forward_seed, sample.after.written
+        )
+        if moved is None or [m.shape for m in moved] != [e.value.shape for e in sample.expected]:
+            return False
+        masks, values = zip(*((item.defined, item.value) for item in sample.expected), strict=True)
+        moved = with_known(moved, list(masks), values)
+        sample.expected = [
+            item
+            if is_inexact(item.value)
+            else replace(item, accepted=(*item.accepted, other.to(item.value.dtype)))
+            for item, other in zip(sample.expected, moved, strict=True)
+        ]
+        if seed >= ROUNDINGS:
+            continue
+        steps = [
+            torch.zeros(()) if item.oracle is None else parts(other - item.oracle).abs_()
+            for item, other in zip(sample.expected, moved, strict=True)
+        ]
+        # A device has no memory for many outputs that fill it.
+        del moved
+        pairs = zip(moves or steps, steps, strict=True)
+        moves = [torch.maximum(most, step, out=most) for most, step in pairs]
+    sample.expected = [
+        item if item.oracle is None else with_sensitivity(item, most)
+        for item, most in zip(sample.expected, moves, strict=True)
+    ]
+    return True
+
+
+def resample_expected(reference: Reference, sample: InputSample) -> InputSample | None:
+    """Return the sample with what is expected of its present values, and a wider tolerance.
+
+    Integers may be those of rounded inputs. `None`: it shows nothing new.
+    """
+    if sample.random:
+        return None
+    fresh = replace(sample, expected=[])
+    expect_outputs(reference, fresh, double=sample.oracle == "float64")
+    if sample.oracle != "float64":
+        return fresh
+    widened = widen_tolerance(reference, fresh)
+    return fresh if widened or any(e.accepted for e in fresh.expected) else None
+
+
+def _rounded(value: Any, generator: torch.Generator, size: float = 1.0) -> Any:  # noqa: ANN401
+    """Return an inexact tensor in float64, each element rounded up or down by its eps.
+
+    Elements of float8 are exact data, which no implementation rounds.
+    """
+    if not isinstance(value, torch.Tensor) or not is_inexact(value) or value.dtype in FLOAT8:
+        return value
+    signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
+    return widened(value) * (1 + size * torch.finfo(value.dtype).eps * signs.double())
