@@ -56,6 +56,8 @@ class CorrectnessObservations:
     """Where each case's inputs lay last: the second sample lies there again, with other values."""
     calls: list[Fields] = field(default_factory=list)
     """Shapes and dtypes of each nominal call of a declared case, without values."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of the inputs of each declared case, on nominal inputs."""
     operator_counts: dict[str, int] = field(default_factory=dict)
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)

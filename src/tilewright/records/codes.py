@@ -68,6 +68,7 @@ class LabelName(StrEnum):
     SEED_IGNORED = "seed_ignored"
     SHORT_CALL = "short_call"
     SLOW_INPUTS = "slow_inputs"
+    TIMED_SAMPLE = "timed_sample"
     TORCH_COMPILE = "torch_compile"
     UNCALIBRATED = "uncalibrated"
     UNSOUND_PROBLEM = "unsound_problem"

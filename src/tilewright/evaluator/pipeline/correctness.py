@@ -176,6 +176,7 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
         raise
     origin = _origin(session, case, variation)
     if origin is InputOrigin.NOMINAL:
+        seen.sizes[case.name] = layout.size
         # Not of hidden sizes, which stay secret.
         seen.calls.append(sample.call_fields(0))
     answer = made.answer

@@ -112,7 +112,7 @@ def check_interference(session: EvaluationSession) -> None:
     """Time the first baseline again, now that the candidate has ended."""
     name = session.request.baselines[0].name
     times = session.observations.times[-1]
-    case = session.request.problem.cases[len(session.observations.times) - 1]
+    case = next(item for item in session.request.problem.cases if item.name == times.case)
     alone_s = blocks.time_uncontended(session.runners, case, name)
     times.disturbed = [slowdown_share(times, name, alone_s)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tilewright.evaluator.pipeline.gpu_checks import clock_labels
@@ -29,7 +30,7 @@ def time_candidate(session: EvaluationSession) -> None:
         # Processes of the last evaluation that are still ending would use the timed cores.
         session.host.wait_closed()
         start_baselines(session.runners)
-        for case in session.request.problem.cases:
+        for case in _chosen_cases(session):
             session.context.emit("timing", {"case": case.name})
             times = _time_case(session, case)
             session.observations.times.append(times)
@@ -67,6 +68,32 @@ def _may_time(session: EvaluationSession) -> bool:
 def _asks_for_cuda(session: EvaluationSession) -> bool:
     health = session.problem_health
     return health is not None and any(case.cuda_in_reference for case in health.cases)
+
+
+def _chosen_cases(session: EvaluationSession) -> list[Case]:
+    """Return the cases that are timed, and label the report if some are not."""
+    cases, most = session.request.problem.cases, session.request.timing.max_cases
+    chosen = timed_cases(cases, session.observations.correctness.sizes, most)
+    if len(chosen) < len(cases):
+        names = ", ".join(case.name for case in chosen)
+        detail = f"{len(chosen)} of {len(cases)} cases were timed, by the size of their inputs"
+        session.add_label(LabelName.TIMED_SAMPLE, f"{detail}: {names}")
+    return chosen
+
+
+def timed_cases(cases: Sequence[Case], sizes: Mapping[str, int], most: int) -> list[Case]:
+    """Return at most `most` cases in their order: the smallest, the largest, and some between.
+
+    `sizes` are the bytes of the inputs of each case.
+    """
+    if len(cases) <= most:
+        return list(cases)
+    ordered = sorted(cases, key=lambda case: sizes.get(case.name, 0))
+    last = len(ordered) - 1
+    # One case is the largest one.
+    places = {round(last * number / (most - 1)) for number in range(most)} if most > 1 else {last}
+    names = {ordered[place].name for place in places}
+    return [case for case in cases if case.name in names]
 
 
 def _time_case(session: EvaluationSession, case: Case) -> CaseTimes:
