@@ -15,7 +15,8 @@ BUNDLED = SOURCE / "problems" / "bundled"
 BEHAVIOUR_FILES = {
     *("checks/test_findings.py", "cli/test_output_and_progress.py"),
     *("evaluator/judge/test_compared_outputs.py", "evaluator/judge/test_hostile_memory.py"),
-    *("evaluator/judge/test_timed_calls.py", "evaluator/pipeline/test_written_arguments.py"),
+    *("evaluator/judge/test_timed_calls.py", "evaluator/pipeline/test_gold_files.py"),
+    "evaluator/pipeline/test_written_arguments.py",
     *("evaluator/judge/test_timed_output_size.py", "evaluator/judge/test_weight_messages.py"),
     *("evaluator/pipeline/test_verdicts.py", "evaluator/test_supervisor_rules.py"),
     *("evaluator/timing/test_fresh_inputs.py", "evaluator/timing/test_gpu_replicates.py"),

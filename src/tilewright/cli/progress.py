@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from statistics import median
 from typing import Any, Self
 
 from rich import progress as rich_progress
@@ -14,8 +15,8 @@ from tilewright.cli.output import print_line, printable
 
 FIRST_LINE_S = 2.0
 """Seconds until the first line without a terminal. A shorter command prints no progress."""
-SPEED_PERIOD_S = 86_400.0
-"""Seconds over which the remaining time is estimated. One evaluation may take minutes."""
+MINUTES_FROM_S = 90.0
+"""Seconds from which on the remaining time is shown in minutes."""
 SHOWN = {
     "stage": "{stage}",
     "problem_check": "the problem itself: {case}",
@@ -53,11 +54,13 @@ class Progress:
             console=Console(stderr=True, highlight=False, markup=False),
             transient=True,
             refresh_per_second=4,
-            speed_estimate_period=SPEED_PERIOD_S,
             get_time=time.monotonic,
             disable=not sys.stderr.isatty(),
         )
-        self._id = self._rich.add_task("", total=None)
+        self._id = self._rich.add_task("", total=None, left="")
+        self._reached_at: tuple[float, int] | None = None
+        self._each_s: list[float] = []
+        """Seconds from one item to the next, for each item that this invocation finished."""
         self._over = threading.Event()
         self._ticker = threading.Thread(target=self._write_lines, daemon=True)
 
@@ -95,14 +98,26 @@ class Progress:
             bar = (
                 rich_progress.BarColumn(),
                 rich_progress.MofNCompleteColumn(),
-                rich_progress.TimeRemainingColumn(),
+                rich_progress.TextColumn("{task.fields[left]}"),
             )
             self._rich.columns = (*self._rich.columns, *bar)
             self._rich.reset(self._id, total=total, completed=done)
-            # The speed is that between two samples; this is the first one.
-            self._rich.advance(self._id, 0)
-        else:
-            self._rich.update(self._id, total=total, completed=done)
+        now = time.monotonic()
+        if self._reached_at is not None and done > self._reached_at[1]:
+            begun, before = self._reached_at
+            self._each_s += [(now - begun) / (done - before)] * (done - before)
+        self._reached_at = now, done
+        self._rich.update(self._id, total=total, completed=done, left=self._left(total - done))
+
+    def _left(self, count: int) -> str:
+        """Return the estimated time of `count` more items, or nothing.
+
+        It rests on the median: one item may take minutes, and the next one a second.
+        """
+        left_s = median(self._each_s) * count if self._each_s else 0.0
+        if not left_s:
+            return ""
+        return f"{left_s / 60:.0f} min left" if left_s > MINUTES_FROM_S else f"{left_s:.0f} s left"
 
     def note(self, text: str) -> None:
         if self._rich.disable:
@@ -119,10 +134,7 @@ class Progress:
         task, parts = self._rich.tasks[0], list[str]()
         if task.total is not None:
             parts.append(f"{task.completed:.0f} of {task.total:.0f}")
-            left_s = task.time_remaining
-            if left_s:
-                shown = f"{left_s / 60:.0f} min" if left_s > 90 else f"{left_s:.0f} s"
-                parts.append(f"{shown} left")
+            parts += filter(None, [task.fields["left"]])
         line = ", ".join([*parts, task.description])
         self.note(f"{line}; {time.monotonic() - self._start:.1f} s so far")
 

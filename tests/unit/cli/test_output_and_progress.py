@@ -69,6 +69,18 @@ def test_work_of_an_earlier_invocation_does_not_count_for_the_remaining_time(cap
     assert second.startswith("tilewright: 102 of 110, 40 s left, bench: timing: b")
 
 
+def test_one_slow_item_changes_the_remaining_time_little(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("tilewright.cli.progress.time.monotonic", lambda: now[0])
+    with Progress("bench", verbose=True) as progress:
+        progress.reached(0, 20)
+        for done, took_s in enumerate([2.0, 2.0, 600.0, 2.0, 2.0], start=1):
+            now[0] += took_s
+            progress.reached(done, 20)
+        progress("timing", {"case": "a"})
+    assert "5 of 20, 30 s left" in capsys.readouterr().err
+
+
 def test_a_terminal_shows_a_bar_and_lines_that_stay(monkeypatch):
     shown = Console(file=io.StringIO(), force_terminal=True, width=100)
     monkeypatch.setattr("tilewright.cli.progress.Console", lambda **_: shown)
