@@ -239,6 +239,11 @@ BUGS = (
             "return [of_block / len(apart) for group in groups]",
         ),
         (
+            "a disturbed process counts like the others",
+            "ends = len(ordered), 1 if len(ordered) >= TRIMMED_FROM else 0",
+            "ends = len(ordered), 0",
+        ),
+        (
             "a few blocks seem to scatter less",
             "of_block *= len(apart) / max(len(apart) - len(groups), 1)",
             "of_block /= 2",

@@ -5,11 +5,14 @@ Each of k replicates has n_i blocks. Its log ratio m_i is their median, with the
 * All N blocks show how far one scatters around the median of its replicate. Let h be the half-width
   of the bootstrap interval of the median of all N distances. Then
   `w_i = (h / 1.96)^2 (N / n_i) (N / (N - k))`. A few blocks of one replicate would show less.
-* The observed variance is `s^2 = sum (m_i - m)^2 / (k - 1)`.
+* The estimate m is their mean, and the observed variance is `s^2 = sum (m_i - m)^2 / (k - 1)`.
+* From five replicates on, g = 1 value at each end is left out of the mean: one process may be
+  disturbed for its whole life. Then s^2 is the variance of the winsorized values over
+  `(1 - 2g / k)^2`, with k - 2g - 1 degrees of freedom (Tukey and McLaughlin, Sankhya A 25, 1963).
 * The known variance is `v^2 = mean of w_i + sigma^2` of the calibration, with d degrees of freedom.
-* Together they are `(d v^2 + (k - 1) s^2) / (d + k - 1)`, the posterior variance of Smyth
-  (Statistical Applications in Genetics and Molecular Biology 3, 2004).
-* The half-width is `t(0.975, d + k - 1) sqrt(variance / k)`.
+* With f degrees of freedom of s^2 they are together `(d v^2 + f s^2) / (d + f)`, the posterior
+  variance of Smyth (Statistical Applications in Genetics and Molecular Biology 3, 2004).
+* The half-width is `t(0.975, d + f) sqrt(variance / k)`.
 
 tests/unit/scoring/test_scipy_agreement.py compares the quantiles with those of scipy.
 """
@@ -31,6 +34,8 @@ MAX_VARIANCE_RATIO = 3.0
 """Observed over known variance: above this the calibration does not fit the function."""
 MISFIT_FREEDOM = 2
 """Degrees of freedom of the known variance where the calibration does not fit."""
+TRIMMED_FROM = 5
+"""Replicates from which on the smallest and the largest are left out of the mean."""
 MAX_REPLICATES = 10
 """Process replicates of one case: a limit of time, at which the table of quantiles ends."""
 NORMAL_95 = 1.959964
@@ -67,16 +72,26 @@ def interval_of_centres(
     """Return the interval of two to ten replicates, from the log ratio and variance of each."""
     count = len(centres)
     _check_count(count)
-    mean = math.fsum(centre for centre, _ in centres) / count
-    observed = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
+    mean, observed, own = _trimmed(sorted(centre for centre, _ in centres))
     known = math.fsum(within for _, within in centres) / count
     known += between_process_sigma**2
     fits = observed <= MAX_VARIANCE_RATIO * known
     prior = min(PRIOR_FREEDOM * count, MAX_PRIOR_FREEDOM) if fits else MISFIT_FREEDOM
-    freedom = prior + count - 1
-    variance = (prior * known + (count - 1) * observed) / freedom
+    freedom = prior + own
+    variance = (prior * known + own * observed) / freedom
     half = STUDENT_95[freedom - _FEWEST] * math.sqrt(variance / (apart or count))
     return from_logs(mean, half, half)
+
+
+def _trimmed(ordered: Sequence[float]) -> tuple[float, float, int]:
+    """Return the mean of replicates in order, their variance, and its degrees of freedom."""
+    count, ends = len(ordered), 1 if len(ordered) >= TRIMMED_FROM else 0
+    kept = ordered[ends : count - ends]
+    within = [min(max(value, kept[0]), kept[-1]) for value in ordered]
+    middle = math.fsum(within) / count
+    variance = math.fsum((value - middle) ** 2 for value in within) / (count - 1)
+    variance /= (1 - 2 * ends / count) ** 2
+    return math.fsum(kept) / len(kept), variance, count - 2 * ends - 1
 
 
 def _check_count(count: int) -> None:

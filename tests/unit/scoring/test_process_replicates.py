@@ -90,3 +90,21 @@ def test_the_variance_of_a_median_falls_with_the_blocks_of_its_replicate():
 
 def test_one_block_of_each_replicate_shows_no_scatter():
     assert median_variances([[0.1], [0.3]]) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("count", [5, 6, 9])
+def test_one_disturbed_process_of_five_or_more_hides_no_slow_down(count):
+    quiet = [[-0.05 + 0.001 * number] * 4 for number in range(count - 1)]
+    found = replicates_interval([*quiet, [0.10] * 4], 0.004)
+    assert math.log(found.high) < -0.03
+    # Fewer cannot tell which one is disturbed.
+    assert replicates_interval([*quiet[:2], [0.10] * 4], 0.004).high > 1
+
+
+@pytest.mark.parametrize("count", [5, 6, 8])
+def test_a_trimmed_mean_covers_the_truth_as_often_as_stated(count):
+    inside = 0
+    for seed in range(600):
+        made = replicates_interval(replicates(count, 0.01, 0.01, seed), 0.01)
+        inside += made.low <= 1.0 <= made.high
+    assert 0.92 <= inside / 600 <= 0.99
