@@ -72,7 +72,7 @@ class TimingPlan(Record):
     a CPU, short calls and calls that differ between processes stop at a wider one."""
     max_s: float = Field(default=3.0, gt=0)
     """Most seconds of timed calls for each case and baseline."""
-    max_cases: int = Field(default=8, ge=1)
+    timed_cases: int = Field(default=8, ge=1)
     """Most cases of a problem that are timed. Of more, the smallest, the largest and others between
     them are, by the bytes of their inputs; correctness is checked on all."""
     extra_replicates: int = Field(default=2, ge=0, le=8)

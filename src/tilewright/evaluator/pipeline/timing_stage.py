@@ -72,7 +72,7 @@ def _asks_for_cuda(session: EvaluationSession) -> bool:
 
 def _chosen_cases(session: EvaluationSession) -> list[Case]:
     """Return the cases that are timed, and label the report if some are not."""
-    cases, most = session.request.problem.cases, session.request.timing.max_cases
+    cases, most = session.request.problem.cases, session.request.timing.timed_cases
     chosen = timed_cases(cases, session.observations.correctness.sizes, most)
     if len(chosen) < len(cases):
         names = ", ".join(case.name for case in chosen)

@@ -44,7 +44,7 @@ def reference(x):
 
 def test_all_cases_are_checked_and_a_sample_is_timed(evaluator):
     request = a_request(PROBLEM, "def work(x):\n    return x.exp()\n", **timed())
-    timing = request.timing.model_copy(update={"max_cases": 2})
+    timing = request.timing.model_copy(update={"timed_cases": 2})
     report = evaluator.judge(request.model_copy(update={"timing": timing}))
     assert report.verdict == "correct", report.outcome
     assert [item.case for item in report.comparisons] == ["n4", "n32"]
