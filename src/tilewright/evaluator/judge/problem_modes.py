@@ -116,5 +116,5 @@ class ProblemModes:
             self.memory.fill = FILLS[0]
 
 
-PLAIN = ProblemModes(None, None)
+NO_MODES = ProblemModes(None, None)
 """The modes of problem code that needs none."""

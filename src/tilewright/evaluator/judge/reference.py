@@ -21,7 +21,7 @@ import torch
 from tilewright.evaluator.judge.argument_trees import changed, copied, leaves_of, mapped, tensors
 from tilewright.evaluator.judge.float64_casts import Float64Casts
 from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, widened
-from tilewright.evaluator.judge.problem_modes import PLAIN, ProblemModes
+from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
 
@@ -88,7 +88,7 @@ class Reference:
     """Arguments that are passed by name: the last ones."""
     device: torch.device
     init: Any
-    modes: ProblemModes = PLAIN
+    modes: ProblemModes = NO_MODES
     """The modes in which its code runs."""
     written: WrittenOutputs = field(default_factory=WrittenOutputs)
     double: Callable[..., Any] | None = None
