@@ -20,7 +20,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")
 SLOW = (
     "import time\nimport torch\n\n\n"
-    "def softmax(x):\n    time.sleep(0.5)\n    return torch.softmax(x, -1)  # {}\n"
+    "def softmax(x):\n    time.sleep(0.15)\n    return torch.softmax(x, -1)  # {}\n"
 )
 
 
