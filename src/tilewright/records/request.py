@@ -73,8 +73,8 @@ class TimingPlan(Record):
     max_s: float = Field(default=3.0, gt=0)
     """Most seconds of timed calls for each case and baseline."""
     timed_cases: int = Field(default=8, ge=1)
-    """Most cases of a problem that are timed. Of more, the smallest, the largest and others between
-    them are, by the bytes of their inputs; correctness is checked on all."""
+    """Most cases of a problem that are timed: the smallest, the largest and some between them, by
+    the bytes of their inputs. Correctness is checked on all."""
     extra_replicates: int = Field(default=2, ge=0, le=8)
     """GPU only: most additional process replicates while the difference could be noise. The number
     doubles if the result claims a speed-up or a slow-down."""

@@ -304,8 +304,8 @@ class Judge:
     def _snapshot(self, sample: InputSample, runner: RunnerState) -> list[torch.Tensor | None]:
         """Copy the outputs of a runner's last call, and the inputs that are outputs.
 
-        Shape and dtype are those expected. Of outputs that are returned the runner names the
-        address; inputs lie where the judge wrote them.
+        Shape and dtype are those expected. The runner names the address of each returned output.
+        Inputs lie where the judge wrote them.
         """
         returned = zip(sample.expected[: sample.after.returned], runner.last, strict=True)
         found = [runner.memory.read(address, item.value) for item, address in returned]

@@ -134,7 +134,8 @@ class Reference:
             if self.device.type == "cpu":
                 raise
             # Foreign code may insist on the CPU in any way; if it fails there too, that is raised.
-            return sample(CPU)
+            with self.modes.active_for_inputs():
+                return sample(CPU)
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """Return the positions of named arguments of the reference; raise `ProblemFailure`."""
