@@ -53,6 +53,8 @@ class Choice:
     sample: tuple[int, int] = (0, 0)
     """Attacks and honest files to take, chosen by `commit`; zeros: all files."""
     commit: str = ""
+    shard: tuple[int, int] = (0, 1)
+    """Which part of the files, and of how many parts: each of several GPUs takes one."""
 
     def take(self, files: Sequence[SuiteFile]) -> list[SuiteFile]:
         """Return the chosen ones of `files`."""
@@ -65,7 +67,7 @@ class Choice:
             found = [item for item in found if changed & set(item.sources())]
         if self.sample != (0, 0):
             found = [*self._drawn(found, "attacks"), *self._drawn(found, "honest")]
-        return found
+        return found[self.shard[0] :: self.shard[1]]
 
     def _drawn(self, files: list[SuiteFile], kind: str) -> list[SuiteFile]:
         """Return the files whose digests, with the commit, come first."""
@@ -137,7 +139,7 @@ def evaluate_all(
     lock = threading.Lock()
 
     def judge(file: SuiteFile) -> None:
-        key = file.digest(source, device, file.kind)
+        key = file.digest(source, device.partition(":")[0], file.kind)
         row = store.get(key)
         if row is None:
             if time.monotonic() - start > seconds:
@@ -242,14 +244,16 @@ def run(only: str = "") -> list[Bar]:
     return measure(Choice(only=only), None, Store(Path("out") / "attacks-cpu.jsonl"), float("inf"))
 
 
-def run_on(device: str, match: str, seconds: float, out: Path) -> list[Bar]:
+def run_on(
+    device: str, match: str, seconds: float, out: Path, shard: tuple[int, int] = (0, 1)
+) -> list[Bar]:
     """Evaluate what can run on a GPU for at most `seconds`.
 
     `DONE` names files of rows of earlier runs, with colons between.
     """
     earlier = [Path(name) for name in os.environ.get("DONE", "").split(":") if name]
     store = Store(out / "attacks-gpu.jsonl", earlier)
-    return measure(Choice(device, only=match), _seed_of_environment(), store, seconds)
+    return measure(Choice(device, only=match, shard=shard), _seed_of_environment(), store, seconds)
 
 
 def _seed_of_environment() -> int | None:

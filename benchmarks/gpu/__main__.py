@@ -30,6 +30,7 @@ from benchmarks.gpu import (
     throughput,
     training_step,
 )
+from benchmarks.gpu.requests import DEVICE, SHARD, SHARDS
 
 OUTPUT_ONLY = {
     "stream": throughput.run,
@@ -87,9 +88,9 @@ def _bars(part: str, match: str, seconds: float, out: Path) -> list[Bar]:
     if part == "smoke":
         return smoke.run(match, out)
     if part == "corpus":
-        return corpus.run_on("cuda", match)
+        return corpus.run_on(DEVICE, match)
     if part == "attacks":
-        return red_team.run_on("cuda", match, seconds, out)
+        return red_team.run_on(DEVICE, match, seconds, out, (SHARD, SHARDS))
     if part in OUTPUT_ONLY:
         return OUTPUT_ONLY[part](out)
     return WITH_PROBLEMS[part](
