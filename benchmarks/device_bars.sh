@@ -4,6 +4,7 @@
 #   bash benchmarks/device_bars.sh "python3 -m benchmarks.attacks.corpus '' 0 2" "python3 -m benchmarks --only fuzz"
 # With GPUS each has a GPU, its share of the cores, and a folder in $OUT; a semicolon is another
 # command on the same GPU (liger-kernel's wheel lies in .whl/liger, KernelBench's problems in .data).
+# LIMIT seconds after the start no command begins, and those that run are stopped within 25 s.
 # A command that begins with `bash` or `python3` runs as it is, any other is a part of benchmarks.gpu:
 #   GPUS=2 bash benchmarks/device_bars.sh "faults" "liger; memory; aa --seconds 60"
 #   GPUS=2 SHARDS=2 bash benchmarks/device_bars.sh "aa --seconds 500" "aa --seconds 500"
@@ -11,20 +12,20 @@ set -u
 . benchmarks/device_setup.sh
 
 parts() {  # GPU, parts of `python3 -m benchmarks.gpu` with a semicolon between
-    local each command name share=$(($(nproc) / GPUS)) began number=0
+    local each command name share=$(($(nproc) / GPUS)) began left number=0
     while read -r -d ';' each; do
         each=${each# } began=$SECONDS
         case $each in
         bash\ * | python3\ *) command=$each ;;
         *) command="python3 -m benchmarks.gpu $each" ;;
         esac
-        name=$(basename "$(cut -d' ' -f2 <<< "$command ")" .sh)
-        [ "$name" != -m ] || name=$(cut -d' ' -f3-4 <<< "$command " | tr -c 'a-z0-9\n' '-')
-        number=$((number + 1)) name=$number-$name-$1
+        number=$((number + 1)) left=$((${LIMIT:-540} - SECONDS))
+        name=$number-$1-$(tr -c 'a-z0-9\n' '-' <<< "$command" | cut -c1-60)
+        [ "$left" -gt 20 ] || { echo "$name: no time left" >> "$OUT/$1.txt" && continue; }
         mkdir -p "$OUT/$name"
         OUT=$OUT/$name DEVICE=cuda:$1 SHARD=$(($1 % ${SHARDS:-1}))/${SHARDS:-1} \
             taskset -c $(($1 * share))-$(($1 * share + share - 1)) \
-            timeout -s INT -k 10 $((${LIMIT:-540} + 25)) ${command} \
+            LIMIT=$left timeout -s INT -k 10 $((left + 15)) ${command} \
             < /dev/null > "$OUT/$name/log.txt" 2>&1
         echo "$name: exit status $? after $((SECONDS - began)) s" >> "$OUT/$1.txt"
         grep -a "| yes$\|| NO$\|exit status\| passed\| failed" "$OUT/$name/log.txt" >> "$OUT/$1.txt"

@@ -69,10 +69,13 @@ class TimingPlan(Record):
     """Most ABBA blocks of one case."""
     target_ci_half_width: float = Field(default=0.01, gt=0)
     """Stop when the half-width of the 95 % confidence interval of the log ratio is at most this. On
-    a CPU, short calls and calls that differ between processes stop at a wider one."""
+    a CPU, short calls stop at a wider one, and everywhere calls that differ between processes."""
     max_s: float = Field(default=3.0, gt=0)
     """Most seconds of timed calls for each case and baseline."""
-    timed_cases: int = Field(default=8, ge=1)
+    max_problem_s: float = Field(default=6.0, gt=0)
+    """Most seconds of timed calls for each baseline of a problem with several cases. Each timed
+    case gets an equal part, and no additional process replicate once its part is over."""
+    timed_cases: int = Field(default=4, ge=1)
     """Most cases of a problem that are timed: the smallest, the largest and some between them, by
     the bytes of their inputs. Correctness is checked on all."""
     extra_replicates: int = Field(default=2, ge=0, le=8)

@@ -30,9 +30,11 @@ def time_candidate(session: EvaluationSession) -> None:
         # Processes of the last evaluation that are still ending would use the timed cores.
         session.host.wait_closed()
         start_baselines(session.runners)
-        for case in _chosen_cases(session):
+        chosen, plan = _chosen_cases(session), session.request.timing
+        part_s = plan.max_problem_s / len(chosen) if len(chosen) > 1 else None
+        for case in chosen:
             session.context.emit("timing", {"case": case.name})
-            times = _time_case(session, case)
+            times = _time_case(session, case, part_s)
             session.observations.times.append(times)
             session.observations.labels += clock_labels(times) + value_labels(times)
             if times.wrong:
@@ -96,13 +98,13 @@ def timed_cases(cases: Sequence[Case], sizes: Mapping[str, int], most: int) -> l
     return [case for case in cases if case.name in names]
 
 
-def _time_case(session: EvaluationSession, case: Case) -> CaseTimes:
+def _time_case(session: EvaluationSession, case: Case, part_s: float | None) -> CaseTimes:
     pool, names = session.runners, [item.name for item in session.request.baselines]
     try:
         if session.request.protocol == "official":
             return blocks.time_case_official(pool, case, [*names, "candidate"])
-        restart = partial(_restart, session)
-        return blocks.time_case(pool, session.calibration, case, [*names, "candidate"], restart)
+        restart, runners = partial(_restart, session), [*names, "candidate"]
+        return blocks.time_case(pool, session.calibration, case, runners, restart, part_s)
     except EvaluationEnded as ended:
         if ended.runner in names:
             raise baseline_failed(session.context, ended.runner, ended) from ended

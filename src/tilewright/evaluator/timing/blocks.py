@@ -42,7 +42,7 @@ from tilewright.evaluator.timing.speedup import (
     estimated_interval,
 )
 from tilewright.evaluator.timing.stop_rule import StopRule
-from tilewright.records import Case
+from tilewright.records import Case, TimingPlan
 from tilewright.records.codes import Stage
 from tilewright.scoring import bootstrap
 
@@ -91,15 +91,17 @@ def time_case(
     case: Case,
     names: list[str],
     restart: Restart | None = None,
+    part_s: float | None = None,
 ) -> CaseTimes:
     """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
 
     A call whose time varies more between processes than within one is timed in several process
     replicates (`planned_replicates`), each with a part of the blocks. More replicates follow if
-    these disagree or may be noise; `restart` starts other processes for a replicate.
+    these disagree or may be noise; `restart` starts other processes for a replicate. `part_s` are
+    the seconds that a problem of several cases has for each baseline of this one.
     """
     begun = time.monotonic()
-    timer = CaseTimer.of(pool, calibration, case, names)
+    timer = CaseTimer.of(pool, calibration, case, names, part_s)
     times, on_gpu = timer.times, pool.context.host.device.is_gpu
     if isinstance(timer.clock, CudaEventClock):
         timer.clock.reset_mode(pool, names)
@@ -154,12 +156,24 @@ class CaseTimer:
     """Variations on which the reference can judge this case, chosen in secret."""
     base: str
     """The variation of the calls that enter the ratio."""
+    plan: TimingPlan
+    no_more_at: float
+    """Monotonic time after which no unplanned replicate begins."""
 
     @classmethod
     def of(
-        cls, pool: RunnerPool, calibration: Calibration, case: Case, names: list[str]
+        cls,
+        pool: RunnerPool,
+        calibration: Calibration,
+        case: Case,
+        names: list[str],
+        part_s: float | None = None,
     ) -> CaseTimer:
         """Return a timer with an input sample of its own."""
+        plan, no_more_at = pool.context.request.timing, pool.deadline
+        if part_s is not None:
+            plan = plan.model_copy(update={"max_s": min(plan.max_s, part_s)})
+            no_more_at = min(no_more_at, time.monotonic() + part_s * (len(names) - 1))
         sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
         device, layout = pool.context.host.device, sample.layout
         moved_bytes = layout.size + layout.output_bytes
@@ -171,7 +185,7 @@ class CaseTimer:
         variations = chosen_variations(pool.context.choices(VARIATIONS_KEY, case.name), usable)
         half = any(item["dtype"] in HALF_TYPES for item in layout.outputs)
         base = uneven(usable) if half else "nominal"
-        known = (names, sample, slots, times, variations, base)
+        known = (names, sample, slots, times, variations, base, plan, no_more_at)
         return cls(pool, clock_of(device), calibration, *known)
 
     def make_ready(self) -> float:
@@ -212,8 +226,7 @@ class CaseTimer:
 
     def time_replicate(self, planned: int) -> None:
         """Time blocks in the present processes until their part of the interval is narrow."""
-        plan = self.pool.context.request.timing
-        rule = StopRule(plan, planned, self.calibration, self.names[:-1])
+        rule = StopRule(self.plan, planned, self.calibration, self.names[:-1])
         start, first = time.monotonic(), self.times.blocks
         while not self.times.wrong:
             self._time_block()
@@ -233,11 +246,12 @@ class CaseTimer:
         made = len(times.replicate_starts)
         if made < planned:
             return True
-        if time.monotonic() + TIME_FOR_MORE * took_s > self.pool.deadline:
-            # No candidate fails because tilewright wants a narrower interval.
+        now = time.monotonic()
+        # No candidate fails because tilewright wants a narrower interval.
+        if now > self.no_more_at or now + TIME_FOR_MORE * took_s > self.pool.deadline:
             return False
         if times.on_device:
-            extra = self.pool.context.request.timing.extra_replicates
+            extra = self.plan.extra_replicates
             return any(
                 DEFAULT_POLICY.needs_replicate(
                     times, name, between_process_sigma(times, name, known), planned, extra

@@ -20,7 +20,7 @@ SOUGHT_S = 10e-6
 time to stop and resume a process, which takes 10 to 20 us. For short calls that is wider than the
 planned target, and half of the minimum blocks are enough."""
 BETWEEN_SHARE = 0.75
-"""Share of the process-to-process variation below which an interval on a CPU need not fall. No
+"""Share of the process-to-process variation below which an interval need not fall. No
 number of blocks reduces that variation. Both together are then a quarter wider than it is."""
 CHECK_EVERY_BLOCKS = 2
 """Blocks from one computation of the interval to the next."""
@@ -55,8 +55,8 @@ class StopRule:
         if made < soonest or not due:
             return False
         target = self.plan.target_ci_half_width * math.sqrt(self.planned)
-        sought = 0.0 if times.on_device else self._sought_half_width(times)
-        if made < least and sought <= target:
+        sought = self._sought_half_width(times)
+        if made < least and (times.on_device or sought <= target):
             return False
         return max(half_width(times, name) for name in self.baselines) <= max(target, sought)
 
@@ -74,7 +74,10 @@ class StopRule:
         return took_s > limit_s and made >= fewest
 
     def _sought_half_width(self, times: CaseTimes) -> float:
-        """Return the half-width that an interval on a CPU need not fall below."""
-        shortest_s = min(min(charged_times(times, name)) for name in self.baselines)
+        """Return the half-width that the interval of a replicate need not fall below."""
         sigma = between_process_sigma(times, self.baselines[0], self.calibration)
-        return max(SOUGHT_S / shortest_s, BETWEEN_SHARE * NORMAL_95 * sigma)
+        between = BETWEEN_SHARE * NORMAL_95 * sigma
+        if times.on_device:
+            return between
+        shortest_s = min(min(charged_times(times, name)) for name in self.baselines)
+        return max(SOUGHT_S / shortest_s, between)

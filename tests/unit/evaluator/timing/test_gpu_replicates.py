@@ -61,7 +61,10 @@ def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(pairs, more, rati
     times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:pairs])
     times.total_s = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
     clock: Any = None
-    timer = CaseTimer(pool, clock, GPU_DEFAULT, NAMES, [], 1, times, [], "nominal")
+    plan = request.timing
+    timer = CaseTimer(
+        pool, clock, GPU_DEFAULT, NAMES, [], 1, times, [], "nominal", plan, math.inf
+    )
     assert timer.needs_replicate(pairs, 0.1) is again
 
     # All of these exclude 1, and take twice as many.
@@ -70,6 +73,17 @@ def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(pairs, more, rati
 
     times.replicate_starts = list(range(pairs + 2 * more))
     assert not timer.needs_replicate(pairs, 0.1)
+
+
+def test_a_case_whose_part_of_the_time_is_over_gets_no_unplanned_replicate():
+    context = SimpleNamespace(request=SimpleNamespace(timing=TimingPlan()))
+    pool: Any = SimpleNamespace(deadline=math.inf, context=context)
+    clock: Any = None
+    times = apart_by(0.06, [0, 4])
+    fields = (pool, clock, GPU_DEFAULT, NAMES, [], 1, times, [], "nominal", TimingPlan())
+    assert CaseTimer(*fields, math.inf).needs_replicate(2, 0.1)
+    assert not CaseTimer(*fields, 0.0).needs_replicate(2, 0.1)
+    assert CaseTimer(*fields, 0.0).needs_replicate(3, 0.1), "this one is planned"
 
 
 @pytest.mark.parametrize(("starts", "again"), [([0, 2], True), ([0, 2, 4], False)])

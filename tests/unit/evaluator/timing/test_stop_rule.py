@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 
 from tests.unit.evaluator.timing.test_blocks import NAMES, Scripted, noisy
@@ -27,6 +30,19 @@ def test_an_interval_need_not_be_narrower_than_the_variation_between_processes(s
     width = half_width(times, "eager")
     assert (width <= 0.004) is narrow
     assert width <= max(0.004, BETWEEN_SHARE * NORMAL_95 * sigma)
+
+
+def test_a_case_of_several_takes_no_longer_than_its_part():
+    def each(_: int) -> tuple[float, float]:
+        time.sleep(1e-3)
+        return 1.0 + 0.1 * random.random(), 0.0
+
+    session = Scripted.of(TimingPlan(min_blocks=20, max_blocks=400), each, each)
+    unknown = Calibration((0.0,) * len(CLASSES), measured=False)
+    begun = time.monotonic()
+    times = time_case(session, unknown, Case(name="one"), NAMES, None, 0.2)
+    assert time.monotonic() - begun < 1.0
+    assert MIN_BLOCKS_AT_LIMIT <= times.blocks < 400
 
 
 def test_a_replicate_ends_at_the_limit_of_time_and_of_blocks():

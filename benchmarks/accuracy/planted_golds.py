@@ -1,0 +1,128 @@
+"""Gold implementations of TritonBench with one planted fault each, and the bar over their verdicts.
+
+    python -m benchmarks.accuracy.planted_golds make FILE.jsonl
+    tilewright bench tritonbench --candidates FILE.jsonl --out RUNS
+    python -m benchmarks.accuracy.planted_golds bars FILE.jsonl RUNS/RUN
+
+`make` needs a GPU and the imported set. It keeps a rewritten gold only if its outputs differ on the
+benchmark's own inputs. So the judge has no part in the choice, and a rewriting that changes nothing
+does not count as a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.accuracy import gold_outputs
+from benchmarks.accuracy.gold_faults import Fault, faults_of
+from benchmarks.bars import Bar, finish
+from tilewright.config import load
+from tilewright.problems.imported_sets import find_problems
+from tilewright.records import Problem
+from tilewright.records.event_log import read_events, turns_of
+
+WANTED, WANTED_IN_PLACE = 100, 30
+"""Faults, and those of them in golds that return nothing and overwrite arguments."""
+FOUND = 98
+PROCESSES = 12
+SEED = 20_261_126
+
+
+def make(path: Path, address: str) -> int:
+    """Write `WANTED` faults, evenly over the kinds, or fewer if there are not as many."""
+    drawn = random.Random(SEED)
+    problems = find_problems(address, load(environ=os.environ).home)
+    drawn.shuffle(problems)
+    asked: list[tuple[Problem, Fault]] = []
+    for problem in problems:
+        found = faults_of(problem)
+        for kind in sorted({fault.fault for fault in found}):
+            asked.append((problem, drawn.choice([item for item in found if item.fault == kind])))
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        real = list(pool.map(_is_fault, asked))
+    known = [fault for (_, fault), kept in zip(asked, real, strict=True) if kept]
+    chosen = _evenly([fault for fault in known if fault.in_place], WANTED_IN_PLACE)
+    chosen += _evenly([fault for fault in known if not fault.in_place], WANTED - len(chosen))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows(chosen)), encoding="utf-8")
+    print(f"{len(chosen)} faults, {sum(item.in_place for item in chosen)} of them in place")
+    return 0
+
+
+def _is_fault(asked: tuple[Problem, Fault]) -> bool:
+    return asked[1].is_certain or gold_outputs.differs(*asked)
+
+
+def _evenly(faults: Sequence[Fault], wanted: int) -> list[Fault]:
+    """Return so many faults, of each kind as many as of the others while it has some."""
+    kinds: dict[str, list[Fault]] = {}
+    for fault in faults:
+        kinds.setdefault(fault.fault, []).append(fault)
+    turns = [fault for place in range(wanted) for k in kinds.values() for fault in k[place:][:1]]
+    return turns[:wanted]
+
+
+def rows(faults: Sequence[Fault]) -> list[dict[str, object]]:
+    """Return the rows of a file of candidates; those of one problem are its samples."""
+    counts: dict[str, int] = {}
+    made = []
+    for fault in faults:
+        sample = counts[fault.problem] = counts.get(fault.problem, -1) + 1
+        made.append({**asdict(fault), "sample": sample})
+    return made
+
+
+def bars(file: Path, run: Path) -> list[Bar]:
+    """Return the bars over the verdicts of a run."""
+    faults = {f"{row['problem']}#{row['sample']}": row for row in map(json.loads, file.open())}
+    turns = {turn.ask.id: turn for turn in turns_of(read_events(run)) if turn.judgements}
+    missed, judged = [], 0
+    for name in faults:
+        verdict = turns[name].judgements[0].verdict if name in turns else "not judged"
+        judged += name in turns
+        if verdict not in ("incorrect", "failed"):
+            missed.append(f"{name} ({faults[name]['fault']}): {verdict}")
+    print("\n".join(missed))
+    in_place = sum(bool(row["in_place"]) for row in faults.values())
+    found = len(faults) - len(missed)
+    return [
+        Bar(
+            "planted golds: found",
+            f"at least {FOUND} of {WANTED}",
+            f"{found} of {len(faults)}",
+            found >= FOUND,
+            {"missed": missed},
+        ),
+        Bar(
+            "planted golds: in place",
+            f"at least {WANTED_IN_PLACE}",
+            f"{in_place}",
+            in_place >= WANTED_IN_PLACE,
+        ),
+    ]
+
+
+def main() -> int:
+    """Make the faults, or print the bars of a run over them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("step", choices=("make", "bars"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("run", type=Path, nargs="?", help="the run folder, for `bars`")
+    parser.add_argument("--problems", default="tritonbench")
+    options = parser.parse_args()
+    if options.step == "make":
+        return make(options.file, options.problems)
+    if options.run is None:
+        parser.error("bars needs the run folder")
+    return finish(bars(options.file, options.run))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
