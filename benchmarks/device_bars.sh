@@ -23,9 +23,9 @@ parts() {  # GPU, parts of `python3 -m benchmarks.gpu` with a semicolon between
         name=$number-$1-$(tr -c 'a-z0-9\n' '-' <<< "$command" | cut -c1-60)
         [ "$left" -gt 20 ] || { echo "$name: no time left" >> "$OUT/$1.txt" && continue; }
         mkdir -p "$OUT/$name"
-        OUT=$OUT/$name DEVICE=cuda:$1 SHARD=$(($1 % ${SHARDS:-1}))/${SHARDS:-1} \
+        LIMIT=$left OUT=$OUT/$name DEVICE=cuda:$1 SHARD=$(($1 % ${SHARDS:-1}))/${SHARDS:-1} \
             taskset -c $(($1 * share))-$(($1 * share + share - 1)) \
-            LIMIT=$left timeout -s INT -k 10 $((left + 15)) ${command} \
+            timeout -s INT -k 10 $((left + 15)) ${command} \
             < /dev/null > "$OUT/$name/log.txt" 2>&1
         echo "$name: exit status $? after $((SECONDS - began)) s" >> "$OUT/$1.txt"
         grep -a "| yes$\|| NO$\|exit status\| passed\| failed" "$OUT/$name/log.txt" >> "$OUT/$1.txt"

@@ -72,9 +72,9 @@ class TimingPlan(Record):
     a CPU, short calls stop at a wider one, and everywhere calls that differ between processes."""
     max_s: float = Field(default=3.0, gt=0)
     """Most seconds of timed calls for each case and baseline."""
-    max_problem_s: float = Field(default=6.0, gt=0)
-    """Most seconds of timed calls for each baseline of a problem with several cases. Each timed
-    case gets an equal part, and no additional process replicate once its part is over."""
+    max_problem_s: float = Field(default=4.0, gt=0)
+    """Most seconds of timed calls for each baseline of a problem with several cases, of which each
+    gets an equal part. After them no additional process replicate begins."""
     timed_cases: int = Field(default=4, ge=1)
     """Most cases of a problem that are timed: the smallest, the largest and some between them, by
     the bytes of their inputs. Correctness is checked on all."""

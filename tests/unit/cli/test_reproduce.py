@@ -31,8 +31,8 @@ from tilewright.cli.reproduce import (
 from tilewright.evaluator.judge import inputs, renewed_inputs
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.seeds import derive
-from tilewright.evaluator.timing.blocks import time_case
 from tilewright.evaluator.timing.calibration import CLASSES, Calibration
+from tilewright.evaluator.timing.rounds import time_cases
 from tilewright.languages.python_template import quoted
 from tilewright.problems.loader import bundled_names, find_problem
 from tilewright.problems.sets.gold_file import problem_of
@@ -267,7 +267,7 @@ def test_timed_calls_of_the_script_are_those_of_the_judge(tmp_path):
     names = [*(item.name for item in report.request.baselines), "candidate"]
     session.runners = dict.fromkeys(names, session.runners["candidate"])
     exact = Calibration((0.0,) * len(CLASSES), measured=True)
-    time_case(session, exact, case, names)
+    time_cases(session, exact, [case], names)
     renewals = session.logged("renew")
     bases = [fields["base"] for fields in session.logged("publish")][3 * len(names) :]
 

@@ -81,6 +81,9 @@ class InputSample:
     after: AfterCall = field(default_factory=AfterCall)
     first: list[FirstValue] = field(default_factory=list)
     """The arguments as they were first."""
+    may_move: bool | None = None
+    """Whether the reference accepts moved values where the generator repeats its own; `None`: not
+    tried yet."""
 
     @property
     def varied(self) -> bool:
@@ -219,7 +222,7 @@ def _lay_out(
 def expect_outputs(reference: Reference, sample: InputSample, *, double: bool) -> None:
     """Evaluate the reference on a sample, and note what is expected of its outputs."""
     args, grad_outputs = sample.arguments(), sample.grad_outputs()
-    copies = trees.copied(args)
+    copies = trees.mapped(args, reference.modes.copy)
     values, sample.structure = refs.run_on(
         reference, args, copies, grad_outputs, sample.forward_seed, sample.after.written
     )

@@ -29,6 +29,13 @@ FILLS = (3.0, 5.0)
 was not written, or was computed from memory that was not."""
 
 
+OWN_KERNELS = ("triton", "load_inline", "cpp_extension", "cupy")
+"""Words of problem code with kernels of its own, which may read beyond their inputs."""
+MARGIN_BYTES = 1 << 16
+"""Bytes with a known value before and after each input of such code. A kernel that loads whole
+blocks reads so far beyond a short input, if it has no mask."""
+
+
 class FilledMemory(TorchFunctionMode):
     """Fills memory that torch allocates with `fill`. Lifetime: one problem.
 
@@ -66,18 +73,46 @@ def _fill(value: torch.Tensor, fill: float) -> None:
         value.fill_(fill)
 
 
+@dataclass
+class FilledMargins:
+    """Copies inputs into memory that holds `fill` around them. Lifetime: one problem."""
+
+    fill: float = FILLS[0]
+
+    def copy(self, value: torch.Tensor) -> torch.Tensor:
+        """Return a copy with the layout of `value`; what is not dense is cloned without margins."""
+        if value.layout != torch.strided or value.is_quantized or not value.numel():
+            return value.clone()
+        extent = 1 + sum(
+            (size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True)
+        )
+        margin = MARGIN_BYTES // value.element_size()
+        with torch.no_grad():
+            whole = torch.empty(extent + 2 * margin, dtype=value.dtype, device=value.device)
+            _fill(whole, self.fill)
+            made = whole.as_strided(value.shape, value.stride(), margin)
+            if 0 in value.stride():
+                whole[margin : margin + extent] = torch.as_strided(value, (extent,), (1,))
+            else:
+                made.copy_(value)
+        return made.requires_grad_(value.requires_grad)
+
+
 @dataclass(frozen=True)
 class ProblemModes:
     """The modes that problem code needs, by its text; code that needs none runs as it is."""
 
     on_cpu: CudaOnCpu | None
     memory: FilledMemory | None
+    margins: FilledMargins | None = None
 
     @classmethod
     def of(cls, source: str, device: torch.device) -> ProblemModes:
         """Return the modes for problem code that is judged on a device."""
         on_cpu = CudaOnCpu() if device.type == "cpu" and "cuda" in source else None
-        return cls(on_cpu, FilledMemory() if "empty" in source else None)
+        own = any(word in source for word in OWN_KERNELS)
+        memory = FilledMemory() if "empty" in source else None
+        return cls(on_cpu, memory, FilledMargins() if own else None)
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -105,15 +140,23 @@ class ProblemModes:
 
     @contextmanager
     def other_fill(self) -> Iterator[bool]:
-        """Fill memory with another value; the result tells whether problem code allocates any."""
-        if self.memory is None or not self.memory.used:
-            yield False
-            return
-        self.memory.fill = FILLS[1]
+        """Fill memory with another value; the result tells whether problem code could read any."""
+        found: list[FilledMemory | FilledMargins] = []
+        if self.memory is not None and self.memory.used:
+            found.append(self.memory)
+        if self.margins is not None:
+            found.append(self.margins)
+        for each in found:
+            each.fill = FILLS[1]
         try:
-            yield True
+            yield bool(found)
         finally:
-            self.memory.fill = FILLS[0]
+            for each in found:
+                each.fill = FILLS[0]
+
+    def copy(self, value: torch.Tensor) -> torch.Tensor:
+        """Return a copy of an input, which problem code may overwrite."""
+        return value.clone() if self.margins is None else self.margins.copy(value)
 
 
 NO_MODES = ProblemModes(None, None)

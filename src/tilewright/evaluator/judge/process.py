@@ -357,6 +357,12 @@ def main(sock: socket.socket, applied: dict[str, str], kind: type[Judge] = Judge
         except torch.OutOfMemoryError as error:
             text = f"{frame.kind}: it needs more memory than the device has: {str(error)[:300]}"
             failed = ProblemFailed(text, out_of_memory=True)
+        except torch.AcceleratorError as error:
+            # No other process's fault reaches this one, and the judge's own code launches nothing
+            # that could fault. The device context is unusable now.
+            text = f"{frame.kind}: the problem's own code faulted the device: {str(error)[:300]}"
+            channel.send(messages.PROBLEM_FAILED, vars(ProblemFailed(text, out_of_memory=False)))
+            return
         except FrameError as error:
             text = f"it has more tensors or values than a frame can name: {error}"
             failed = ProblemFailed(text, out_of_memory=False)

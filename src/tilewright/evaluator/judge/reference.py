@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import torch
 
-from tilewright.evaluator.judge.argument_trees import changed, copied, leaves_of, mapped, tensors
+from tilewright.evaluator.judge.argument_trees import changed, leaves_of, mapped, tensors
 from tilewright.evaluator.judge.float64_casts import Float64Casts
 from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, widened
 from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
@@ -238,7 +238,8 @@ def run(
     The last outputs are the arguments that the reference has written: those with the indices
     `written`, or all that are known if it is `None`.
     """
-    return run_on(reference, args, copied(args), grad_outputs, seed, written)
+    copies = mapped(args, reference.modes.copy)
+    return run_on(reference, args, copies, grad_outputs, seed, written)
 
 
 def run_on(

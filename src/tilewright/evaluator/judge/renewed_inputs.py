@@ -33,7 +33,8 @@ def renew(
     `variation` is computed in any case and used only if `varied`: both take the same time. Values
     that are not varied are those of `base`.
     A generator may give other shapes under another seed. Its values then fill the known shapes.
-    Floating-point values that it gives under every seed are moved at random.
+    Floating-point values that it gives under every seed are moved at random, unless the reference
+    refuses other values.
     """
     sample.forward_seed = forward_seed
     args = reference.arguments(sample.params, seed)
@@ -44,8 +45,14 @@ def renew(
         args = _refilled(args, sample)
         plain, tree = _laid_out(args)
     generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
-    if any(repeats(value, known.some) for value, known in zip(args, sample.first, strict=False)):
-        args = _moved(args, sample, generator)
+    again = any(
+        repeats(value, known.some) for value, known in zip(args, sample.first, strict=False)
+    )
+    if again and sample.may_move is not False:
+        others = _moved(args, sample, generator)
+        if sample.may_move is None:
+            sample.may_move = _accepts(reference, others, forward_seed)
+        args = others if sample.may_move else args
         plain, tree = _laid_out(args)
     sample.tree, sample.variation = tree, variation if varied else "nominal"
     structured = [known.structured for known in sample.first]
@@ -94,6 +101,16 @@ def _moved(args: list[Any], sample: inputs.InputSample, generator: torch.Generat
         else value
         for value, known in zip(args, sample.first, strict=True)
     ]
+
+
+def _accepts(reference: Reference, args: list[Any], forward_seed: int) -> bool:
+    try:
+        refs.run(reference, args, [], forward_seed)
+    except refs.ProblemFailure as error:
+        if error.out_of_memory:
+            raise
+        return False
+    return True
 
 
 def _laid_out(args: list[Any]) -> tuple[Layout, Tree]:

@@ -122,12 +122,14 @@ def slowdown_share(times: CaseTimes, baseline: str, alone_s: float) -> float:
 
     Work that a candidate leaves on the device slows every process there. If times include
     launches, the CPU time that the candidate used meanwhile counts too, as a share of the
-    baseline's calls.
+    baseline's calls. A baseline does the same to the candidate if its threads wait actively for
+    work, and only what exceeds that counts.
     """
     contended_s = bootstrap.median(times.total_s[baseline])
     share = (contended_s - alone_s - INTERFERENCE_FLOOR_S) / alone_s
     if times.gpu.launching:
-        return max(share - HOST_DRIFT, bootstrap.median(times.disturbed))
+        theirs = bootstrap.median(times.gpu.baseline_cpu or [0.0])
+        return max(share - HOST_DRIFT, bootstrap.median(times.disturbed) - theirs)
     return share
 
 

@@ -14,7 +14,8 @@ _CASE_LABELS: tuple[tuple[LabelName, Callable[[CaseCheck], bool], str], ...] = (
     (
         LabelName.SEED_IGNORED,
         lambda case: case.ignores_seed,
-        "two seeds give equal inputs; for each timed call the judge moves their elements at random",
+        "two seeds give equal inputs; for each timed call the judge moves their elements at random "
+        "unless the reference refuses other values",
     ),
     (
         LabelName.INPUTS_NOT_REPEATABLE,

@@ -17,6 +17,7 @@ from tilewright.evaluator.runners.baselines import (
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.timing import blocks
 from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.evaluator.timing.rounds import time_cases
 from tilewright.evaluator.timing.value_dependence import value_labels
 from tilewright.records import Case, Incorrect
 from tilewright.records.codes import IncorrectKind, InputOrigin, LabelName, Stage
@@ -30,15 +31,11 @@ def time_candidate(session: EvaluationSession) -> None:
         # Processes of the last evaluation that are still ending would use the timed cores.
         session.host.wait_closed()
         start_baselines(session.runners)
-        chosen, plan = _chosen_cases(session), session.request.timing
-        part_s = plan.max_problem_s / len(chosen) if len(chosen) > 1 else None
-        for case in chosen:
-            session.context.emit("timing", {"case": case.name})
-            times = _time_case(session, case, part_s)
+        for times in _time_cases(session, _chosen_cases(session)):
             session.observations.times.append(times)
             session.observations.labels += clock_labels(times) + value_labels(times)
             if times.wrong:
-                name = f"{case.name}, timed"
+                name = f"{times.case}, timed"
                 outcome = Incorrect(
                     kind=IncorrectKind.VALUES,
                     case=name,
@@ -98,13 +95,14 @@ def timed_cases(cases: Sequence[Case], sizes: Mapping[str, int], most: int) -> l
     return [case for case in cases if case.name in names]
 
 
-def _time_case(session: EvaluationSession, case: Case, part_s: float | None) -> CaseTimes:
+def _time_cases(session: EvaluationSession, cases: Sequence[Case]) -> list[CaseTimes]:
     pool, names = session.runners, [item.name for item in session.request.baselines]
+    runners = [*names, "candidate"]
     try:
         if session.request.protocol == "official":
-            return blocks.time_case_official(pool, case, [*names, "candidate"])
-        restart, runners = partial(_restart, session), [*names, "candidate"]
-        return blocks.time_case(pool, session.calibration, case, runners, restart, part_s)
+            return [blocks.time_case_official(pool, case, runners) for case in cases]
+        restart = partial(_restart, session)
+        return time_cases(pool, session.calibration, cases, runners, restart)
     except EvaluationEnded as ended:
         if ended.runner in names:
             raise baseline_failed(session.context, ended.runner, ended) from ended

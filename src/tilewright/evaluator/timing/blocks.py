@@ -1,4 +1,4 @@
-"""Times one case in ABBA blocks, in one or several process replicates.
+"""Times one case in ABBA blocks, in the present processes.
 
 In a block each implementation is called once in order and once in reverse order (ABBA for two).
 Before each half of a block the problem's generator makes new inputs under a secret seed. At secret
@@ -9,18 +9,16 @@ blocks.
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import RenewSample
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
-from tilewright.evaluator.timing.calibration import Calibration, planned_replicates
+from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.call_plan import (
     HALF_TYPES,
     HEAP_OUTPUTS,
@@ -35,12 +33,7 @@ from tilewright.evaluator.timing.case_timings import (
     TimedCall,
 )
 from tilewright.evaluator.timing.cpu_clock import HostClock
-from tilewright.evaluator.timing.gpu_clock import CudaEventClock, measure_call_latency
-from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
-from tilewright.evaluator.timing.speedup import (
-    between_process_sigma,
-    estimated_interval,
-)
+from tilewright.evaluator.timing.gpu_clock import CudaEventClock
 from tilewright.evaluator.timing.stop_rule import StopRule
 from tilewright.records import Case, TimingPlan
 from tilewright.records.codes import Stage
@@ -66,74 +59,9 @@ MAX_RING_BYTES = 1 << 30
 """If `SLOTS` slots take more than this, two slots must do."""
 UNCONTENDED_CALLS = 9
 """Calls of a baseline after the candidate has ended, whose median shows its own speed."""
-MAX_REPLICATE_FACTOR = 2
-"""On a CPU at most this many times the planned replicates are made."""
-WIDE_HALF_WIDTH = 0.03
-"""On a CPU one more replicate is made while the interval's half-width exceeds this."""
-TIME_FOR_MORE = 3.0
-"""An unplanned replicate needs this many times as long as the last one took, or it is not made."""
-LAUNCHING_REPLICATES = 4
-"""Replicates on a device if the times include launches."""
 
 
 Clock = HostClock | CudaEventClock
-
-
-class Restart(Protocol):
-    """Replaces all runners by other processes; with `fresh` by none that served a candidate."""
-
-    def __call__(self, *, fresh: bool) -> None: ...
-
-
-def time_case(
-    pool: RunnerPool,
-    calibration: Calibration,
-    case: Case,
-    names: list[str],
-    restart: Restart | None = None,
-    part_s: float | None = None,
-) -> CaseTimes:
-    """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
-
-    A call whose time varies more between processes than within one is timed in several process
-    replicates (`planned_replicates`), each with a part of the blocks. More replicates follow if
-    these disagree or may be noise; `restart` starts other processes for a replicate. `part_s` are
-    the seconds that a problem of several cases has for each baseline of this one.
-    """
-    begun = time.monotonic()
-    timer = CaseTimer.of(pool, calibration, case, names, part_s)
-    times, on_gpu = timer.times, pool.context.host.device.is_gpu
-    if isinstance(timer.clock, CudaEventClock):
-        timer.clock.reset_mode(pool, names)
-    steady_s = timer.make_ready()
-    planned = planned_replicates(steady_s * 1e6, times.moved_bytes, on_gpu=on_gpu) if restart else 1
-    if restart and on_gpu and has_prior_work(pool.runners["candidate"], planned):
-        restart(fresh=False)
-        timer.make_ready()
-    while True:
-        timer.begin_replicate()
-        if times.gpu.launching and restart:
-            planned = max(planned, LAUNCHING_REPLICATES)
-        timer.time_replicate(planned)
-        for name in names:
-            pool.runners[name].allow_processes()
-        took_s = time.monotonic() - begun
-        if times.wrong or restart is None or not timer.needs_replicate(planned, took_s):
-            break
-        begun = time.monotonic()
-        # An unplanned replicate must not share a cached baseline's process-to-process variation.
-        restart(fresh=len(times.replicate_starts) >= planned)
-        timer.make_ready()
-    if on_gpu and not times.wrong:
-        measure_call_latency(pool, times, names, timer.sample)
-    pool.judge.forget(timer.sample)
-    return times
-
-
-def has_prior_work(runner: Runner, planned: int) -> bool:
-    """Tell whether a candidate's process did work before that shows in its times."""
-    # Calls that need several replicates are so short that earlier calls show in them (ADR 42).
-    return runner.profiled or (planned > 1 and runner.judged)
 
 
 def clock_of(device: Device) -> Clock:
@@ -143,7 +71,7 @@ def clock_of(device: Device) -> Clock:
 
 @dataclass(frozen=True)
 class CaseTimer:
-    """Times the runners of a pool on one case. Lifetime: the timing of the case."""
+    """Times the runners of a pool on one case. Lifetime: the case, in one process replicate."""
 
     pool: RunnerPool
     clock: Clock
@@ -157,36 +85,30 @@ class CaseTimer:
     base: str
     """The variation of the calls that enter the ratio."""
     plan: TimingPlan
-    no_more_at: float
-    """Monotonic time after which no unplanned replicate begins."""
 
     @classmethod
     def of(
         cls,
         pool: RunnerPool,
         calibration: Calibration,
-        case: Case,
         names: list[str],
-        part_s: float | None = None,
+        times: CaseTimes,
+        case: Case,
+        plan: TimingPlan,
     ) -> CaseTimer:
-        """Return a timer with an input sample of its own."""
-        plan, no_more_at = pool.context.request.timing, pool.deadline
-        if part_s is not None:
-            plan = plan.model_copy(update={"max_s": min(plan.max_s, part_s)})
-            no_more_at = min(no_more_at, time.monotonic() + part_s * (len(names) - 1))
+        """Return a timer with an input sample of its own, which adds to `times`."""
         sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
-        device, layout = pool.context.host.device, sample.layout
-        moved_bytes = layout.size + layout.output_bytes
-        times = CaseTimes(case.name, moved_bytes=moved_bytes, on_device=device.is_gpu)
-        for name in names:
-            times.total_s[name], times.untimed_cpu_s[name], times.varied[name] = [], [], []
+        layout = sample.layout
+        times.moved_bytes = layout.size + layout.output_bytes
         slots = SLOTS if SLOTS * sample.slot_bytes <= MAX_RING_BYTES else 2
         usable = pool.usable_variations.get(case.name, [])
         variations = chosen_variations(pool.context.choices(VARIATIONS_KEY, case.name), usable)
         half = any(item["dtype"] in HALF_TYPES for item in layout.outputs)
         base = uneven(usable) if half else "nominal"
-        known = (names, sample, slots, times, variations, base, plan, no_more_at)
-        return cls(pool, clock_of(device), calibration, *known)
+        clock = clock_of(pool.context.host.device)
+        if isinstance(clock, CudaEventClock):
+            clock.reset_mode(pool, names)
+        return cls(pool, clock, calibration, names, sample, slots, times, variations, base, plan)
 
     def make_ready(self) -> float:
         """Give every runner memory and warm it up; return the seconds of the first one's call."""
@@ -234,35 +156,6 @@ class CaseTimer:
             made = self.times.blocks - first
             if rule.is_over(self.times, made, time.monotonic() - start):
                 break
-
-    def needs_replicate(self, planned: int, took_s: float) -> bool:
-        """Tell whether one more replicate is to be timed; the last one took `took_s` seconds.
-
-        On a device a process costs more than the blocks that it times. More replicates follow
-        there if the difference may be process-to-process variation (ADR 42). On a CPU more follow
-        while the interval is wide.
-        """
-        times, known = self.times, self.calibration
-        made = len(times.replicate_starts)
-        if made < planned:
-            return True
-        now = time.monotonic()
-        # No candidate fails because tilewright wants a narrower interval.
-        if now > self.no_more_at or now + TIME_FOR_MORE * took_s > self.pool.deadline:
-            return False
-        if times.on_device:
-            extra = self.plan.extra_replicates
-            return any(
-                DEFAULT_POLICY.needs_replicate(
-                    times, name, between_process_sigma(times, name, known), planned, extra
-                )
-                for name in self.names[:-1]
-            )
-        if planned == 1 or made >= MAX_REPLICATE_FACTOR * planned:
-            return False
-        sigma = between_process_sigma(times, self.names[0], known)
-        found = [estimated_interval(times, name, sigma) for name in self.names[:-1]]
-        return max(math.log(one.high / one.low) / 2 for one in found) > WIDE_HALF_WIDTH
 
     def _time_block(self) -> None:
         # The order is random, because the first call after a pause is slower.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.evaluator.judge_client.client import InputSampleInfo
@@ -46,6 +47,9 @@ class GpuReadings:
     """Memory that a call allocates at its peak, as the implementation reports it."""
     early: int = 0
     """Calls of the candidate that could not be queued whole."""
+    baseline_cpu: list[float] = field(default_factory=list)
+    """CPU seconds that the first baseline used while the candidate was timed, over that call's
+    time, if the times include launches."""
     launching: bool | None = None
     """Whether the times include launches, because the baseline's take too long to be queued ahead;
     `None`: not known yet."""
@@ -93,6 +97,14 @@ class CaseTimes:
     on_device: bool = False
     """Whether the times are device times by the judge's clock, not a caller's."""
     gpu: GpuReadings = field(default_factory=GpuReadings)
+
+    @classmethod
+    def of(cls, case: str, names: Sequence[str], *, on_device: bool) -> CaseTimes:
+        """Return a case of which nothing was timed yet."""
+        times = cls(case, on_device=on_device)
+        for name in names:
+            times.total_s[name], times.untimed_cpu_s[name], times.varied[name] = [], [], []
+        return times
 
     def record_answer(self, answer: CallAnswer, *, own: bool, compared: bool) -> None:
         """Record what the judge saw after a call, `own`: of the candidate."""

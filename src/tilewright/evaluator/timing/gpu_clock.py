@@ -92,8 +92,9 @@ class CudaEventClock:
         checked = own and call.checked
         finish = FinishTimed(sample.name, call.name, call.base, expect=checked, compare=checked)
         fields = sample.call_fields(call.slot)
-        other, used = pool.runners["candidate"].child.tree, 0.0
-        watched = bool(times.gpu.launching) and not own
+        baseline = next(name for name in times.total_s if name != "candidate")
+        other, used = pool.runners[baseline if own else "candidate"].child.tree, 0.0
+        watched = bool(times.gpu.launching)
         if watched:
             other.refresh()
             used = other.cpu_s()
@@ -101,7 +102,8 @@ class CudaEventClock:
         if watched:
             # Processes that the candidate started meanwhile count too.
             other.refresh()
-            times.disturbed.append((other.cpu_s() - used) / max(made.seconds, MIN_TIME_S))
+            share = (other.cpu_s() - used) / max(made.seconds, MIN_TIME_S)
+            (times.gpu.baseline_cpu if own else times.disturbed).append(share)
         if not call.varied:
             times.gpu.self_reported_s.setdefault(call.name, []).append(made.reported_s)
             if not made.early:

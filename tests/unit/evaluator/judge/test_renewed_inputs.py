@@ -148,6 +148,18 @@ def test_values_that_count_are_those_of_the_base(varied):
         assert float((values != drawn).double().mean()) > 0.9
 
 
+@pytest.mark.parametrize("refused", [True, False])
+def test_repeated_values_stay_where_the_reference_refuses_others(refused):
+    body = "x * 1 if bool((x == x.round()).all()) or not REFUSED else 1 // 0"
+    reference = load("torch.arange(1.0, 33.0)", body.replace("REFUSED", str(refused)))
+    sample = sampled(reference)
+    (before,) = leaves(sample)
+    for seed in (5, 6):
+        assert renew(reference, sample, seed)
+        (after,) = leaves(sample)
+        assert torch.equal(before, after) is refused
+
+
 def test_one_value_for_every_seed_stays():
     reference = load("torch.ones(4, 8)", "x * 2")
     sample = sampled(reference)

@@ -127,6 +127,31 @@ def test_memory_that_is_written_before_it_is_read_is_no_weakness(evaluator):
     assert [item for item in report.labels if item.name == "partly_undefined_reference"] == []
 
 
+BEYOND = """import torch  # a kernel of triton that loads whole blocks reads so
+
+CASES = [{"name": "one", "n": 300}]
+
+
+def inputs(case, generator):
+    return (torch.randn(case["n"], generator=generator),)
+
+
+def reference(x):
+    whole = x.as_strided((320,), (1,), x.storage_offset())
+    return torch.cat([x.tanh(), whole[300:] * 2])
+"""
+
+
+def test_elements_that_follow_from_memory_beyond_the_inputs_are_not_compared(evaluator):
+    candidate = "import torch\n\n\ndef work(x):\n    return torch.cat([x.tanh(), x[:20]])%s\n"
+    report = judged(evaluator, BEYOND, candidate % "")
+    assert report.verdict == "correct", report.outcome
+    (label,) = [item for item in report.labels if item.name == "partly_undefined_reference"]
+    assert "6.2%" in label.detail
+    wrong = judged(evaluator, BEYOND, candidate % " * (1 + 1e-3)")
+    assert isinstance(wrong.outcome, Incorrect)
+
+
 ON_CUDA = """import torch
 
 CASES = [{"name": "one", "n": 40}]

@@ -21,10 +21,10 @@ from tilewright.evaluator.judge_client.messages import CallAnswer, SampleLayout
 from tilewright.evaluator.runners.cpu_runner import CallTiming
 from tilewright.evaluator.runners.messages import OutputReport, Result
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.evaluator.timing.blocks import MAX_REPLICATE_FACTOR, Restart, time_case
 from tilewright.evaluator.timing.calibration import DEFAULT, PLANNED_REPLICATES
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short
 from tilewright.evaluator.timing.cpu_clock import ALL_BYTES, INSPECTED_WINDOWS, WINDOW_BYTES
+from tilewright.evaluator.timing.rounds import MAX_REPLICATE_FACTOR, Restart, time_cases
 from tilewright.evaluator.timing.speedup import compare_strict
 from tilewright.records import Case, TimingPlan
 
@@ -144,7 +144,7 @@ class Scripted(RunnerPool):
 
     def time(self) -> CaseTimes:
         """Time the only case; keep the log after the warm-up of three calls per runner."""
-        times = time_case(self, DEFAULT, Case(name="one"), NAMES)
+        times = time_cases(self, DEFAULT, [Case(name="one")], NAMES)[0]
         calls = [i for i, (kind, _) in enumerate(self.log) if kind == "call"]
         self.log = self.log[calls[5] + 1 :]
         return times
@@ -320,7 +320,7 @@ def timed_in_replicates(moved: int, seconds: float) -> tuple[CaseTimes, list[str
     session = Scripted.of(plan(40), steady(seconds), steady(seconds))
     session.moved = moved
     restarts: list[str] = []
-    times = time_case(session, DEFAULT, Case(name="one"), NAMES, noted(session, restarts))
+    times = time_cases(session, DEFAULT, [Case(name="one")], NAMES, noted(session, restarts))[0]
     return times, restarts
 
 
@@ -353,7 +353,7 @@ def test_replicates_that_disagree_are_followed_by_more():
     uneven: Any = lambda _: (2e-3 * (1.15 if len(restarts) % 2 else 1.0), 0.0)  # noqa: E731
     session = Scripted.of(plan(40), steady(2e-3), uneven)
     session.moved = 1 << 20
-    times = time_case(session, DEFAULT, Case(name="one"), NAMES, noted(session, restarts))
+    times = time_cases(session, DEFAULT, [Case(name="one")], NAMES, noted(session, restarts))[0]
     assert len(times.replicate_starts) == MAX_REPLICATE_FACTOR * PLANNED_REPLICATES
     assert restarts == ["again"] * (PLANNED_REPLICATES - 1) + ["fresh"] * (
         PLANNED_REPLICATES * (MAX_REPLICATE_FACTOR - 1)
@@ -369,12 +369,12 @@ def test_short_or_compute_bound_calls_are_timed_in_one_replicate():
 def test_without_a_restart_function_there_is_one_replicate():
     session = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     session.moved = 16 << 20
-    assert time_case(session, DEFAULT, Case(name="one"), NAMES).replicate_starts == [0]
+    assert time_cases(session, DEFAULT, [Case(name="one")], NAMES)[0].replicate_starts == [0]
 
 
 def test_runners_may_start_no_process_from_first_to_last_block_of_a_replicate():
     session = Scripted.of(plan(6), lambda _: (1e-3, 0.0), lambda _: (1e-3, 0.0))
-    time_case(session, DEFAULT, Case(name="one"), NAMES)
+    time_cases(session, DEFAULT, [Case(name="one")], NAMES)
 
     kinds = [
         kind for kind, _ in session.log if kind in ("call", "forbid_processes", "allow_processes")

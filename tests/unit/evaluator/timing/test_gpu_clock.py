@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +24,7 @@ from tilewright.evaluator.runners.gpu_runner import (
 from tilewright.evaluator.runners.host_call import EMPTY_CALL
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.evaluator.timing.case_timings import CaseTimes, GpuReadings, TimedCall
+from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall
 from tilewright.evaluator.timing.gpu_clock import (
     MIN_TIME_S,
     CudaEventClock,
@@ -264,20 +266,33 @@ def test_runners_keep_both_cores_where_launches_precede_the_gate(queued, seconds
 
 @pytest.mark.parametrize(("launching", "seen"), [(True, [0.25]), (False, [])])
 def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen):
-    made, times = scripted(0.04), CaseTimes("one", gpu=GpuReadings(launching=launching))
     names = ("eager", "candidate")
+    made, times = scripted(0.04), CaseTimes.of("one", names, on_device=True)
+    times.gpu.launching = launching
     made.runners = {name: ScriptedRunner(made.log) for name in names}
     for name, runner in made.runners.items():
         runner.name = name
-    tree, looked = made.runners["candidate"].child.tree, itertools.count(1)
-    # The tree knows the CPU time of the processes that it has found so far.
-    tree.refresh = lambda: setattr(tree, "known", 0.01 * next(looked))
-    tree.cpu_s = lambda: tree.known
+    for name, each_s in (("candidate", 0.01), ("eager", 0.002)):
+        tree, looked = made.runners[name].child.tree, itertools.count(1)
+        # The tree knows the CPU time of the processes that it has found so far.
+        tree.refresh = partial(_found, tree, looked, each_s)
+        tree.cpu_s = partial(getattr, tree, "known")
     sample: Any = ScriptedSample()
     for name in names:
         turn = TimedCall(name, sample, 0, "nominal", checked=False, last=False)
         CudaEventClock().call(made, times, turn)
     assert times.disturbed == pytest.approx(seen)
+    assert times.gpu.baseline_cpu == pytest.approx([share / 5 for share in seen])
+
+
+def _found(tree: Any, looked: Iterator[int], each_s: float) -> None:
+    tree.known = each_s * next(looked)
+
+
+def test_threads_that_wait_actively_in_a_baseline_too_are_no_interference():
+    times = CaseTimes("one", total_s={"eager": [0.014]}, disturbed=[0.3, 0.3])
+    times.gpu.launching, times.gpu.baseline_cpu = True, [0.28, 0.28]
+    assert slowdown_share(times, "eager", 0.014) == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(

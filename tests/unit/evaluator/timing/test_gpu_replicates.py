@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tilewright.evaluator.timing.blocks import CaseTimer, has_prior_work
 from tilewright.evaluator.timing.calibration import GPU_DEFAULT, planned_replicates
 from tilewright.evaluator.timing.case_timings import CaseTimes
 from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
+from tilewright.evaluator.timing.rounds import PlannedCase, Rounds, has_prior_work
 from tilewright.evaluator.timing.speedup import between_process_sigma, compare_strict
-from tilewright.records import Comparison, TimingPlan
+from tilewright.records import Case, Comparison, TimingPlan
 from tilewright.scoring.process_replicates import MAX_REPLICATES
 
 NAMES = ["eager", "candidate"]
@@ -60,30 +60,27 @@ def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(pairs, more, rati
     pool: Any = SimpleNamespace(deadline=math.inf, context=context)
     times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:pairs])
     times.total_s = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
-    clock: Any = None
-    plan = request.timing
-    timer = CaseTimer(
-        pool, clock, GPU_DEFAULT, NAMES, [], 1, times, [], "nominal", plan, math.inf
-    )
-    assert timer.needs_replicate(pairs, 0.1) is again
+    rounds = Rounds(pool, GPU_DEFAULT, NAMES, None, request.timing, math.inf)
+    item = PlannedCase(Case(name="one"), times, pairs)
+    assert rounds.needs_replicate(item, 0.1) is again
 
     # All of these exclude 1, and take twice as many.
     times.replicate_starts = list(range(pairs + 2 * more - 1))
-    assert timer.needs_replicate(pairs, 0.1) is again
+    assert rounds.needs_replicate(item, 0.1) is again
 
     times.replicate_starts = list(range(pairs + 2 * more))
-    assert not timer.needs_replicate(pairs, 0.1)
+    assert not rounds.needs_replicate(item, 0.1)
 
 
-def test_a_case_whose_part_of_the_time_is_over_gets_no_unplanned_replicate():
+def test_a_problem_whose_time_is_over_gets_no_unplanned_replicate():
     context = SimpleNamespace(request=SimpleNamespace(timing=TimingPlan()))
     pool: Any = SimpleNamespace(deadline=math.inf, context=context)
-    clock: Any = None
-    times = apart_by(0.06, [0, 4])
-    fields = (pool, clock, GPU_DEFAULT, NAMES, [], 1, times, [], "nominal", TimingPlan())
-    assert CaseTimer(*fields, math.inf).needs_replicate(2, 0.1)
-    assert not CaseTimer(*fields, 0.0).needs_replicate(2, 0.1)
-    assert CaseTimer(*fields, 0.0).needs_replicate(3, 0.1), "this one is planned"
+    item = PlannedCase(Case(name="one"), apart_by(0.06, [0, 4]), 2)
+    fields = (pool, GPU_DEFAULT, NAMES, None, TimingPlan())
+    assert Rounds(*fields, math.inf).needs_replicate(item, 0.1)
+    assert not Rounds(*fields, 0.0).needs_replicate(item, 0.1)
+    item.planned = 3
+    assert Rounds(*fields, 0.0).needs_replicate(item, 0.1)
 
 
 @pytest.mark.parametrize(("starts", "again"), [([0, 2], True), ([0, 2, 4], False)])
