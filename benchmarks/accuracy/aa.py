@@ -24,8 +24,8 @@ from tilewright.api import build_request
 from tilewright.cli.self_comparison import samples_of
 from tilewright.config import load
 from tilewright.evaluator.processes.sandbox_policy import STEADY_MALLOC
-from tilewright.evaluator.timing.blocks import MAX_REPLICATE_FACTOR, WIDE_HALF_WIDTH
 from tilewright.evaluator.timing.calibration import DEFAULT, PLANNED_REPLICATES
+from tilewright.evaluator.timing.rounds import MAX_REPLICATE_FACTOR, WIDE_HALF_WIDTH
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import Baseline, Candidate, EvalRequest, SourceFile
 from tilewright.scoring import bootstrap, intervals

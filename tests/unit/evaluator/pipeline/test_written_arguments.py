@@ -144,11 +144,11 @@ def reference(x):
 
 def test_elements_that_follow_from_memory_beyond_the_inputs_are_not_compared(evaluator):
     candidate = "import torch\n\n\ndef work(x):\n    return torch.cat([x.tanh(), x[:20]])%s\n"
-    report = judged(evaluator, BEYOND, candidate % "")
+    report = evaluator.judge(a_request(BEYOND, candidate % ""))
     assert report.verdict == "correct", report.outcome
     (label,) = [item for item in report.labels if item.name == "partly_undefined_reference"]
     assert "6.2%" in label.detail
-    wrong = judged(evaluator, BEYOND, candidate % " * (1 + 1e-3)")
+    wrong = evaluator.judge(a_request(BEYOND, candidate % " * (1 + 1e-3)"))
     assert isinstance(wrong.outcome, Incorrect)
 
 
