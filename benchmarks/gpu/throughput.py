@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.bars import Bar
-from benchmarks.gpu.requests import OVERRIDES, row
+from benchmarks.gpu.requests import DEVICE, OVERRIDES, row
 from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.executors.local import LocalExecutor
@@ -157,7 +157,7 @@ def _cold(item: tuple[str, EvalRequest]) -> float:
         problem.write_text(request.problem.source.text)
         candidate.write_text(request.candidate.files[0].text)
         command = [sys.executable, "-m", "tilewright", "eval", str(candidate), "--json"]
-        command += ["--problem", str(problem), "--device", "cuda"]
+        command += ["--problem", str(problem), "--device", DEVICE]
         start = time.monotonic()
         home = {**os.environ, "TILEWRIGHT_HOME": f"{folder}/home"}
         done = subprocess.run(command, capture_output=True, text=True, env=home, cwd=folder)
