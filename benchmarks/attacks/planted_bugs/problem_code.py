@@ -38,7 +38,7 @@ PROBLEM_CODE = (
     *planted(
         "evaluator/judge/problem_modes.py",
         WRITTEN,
-        ("memory has the same fill twice", "self.memory.fill = FILLS[1]", "pass"),
+        ("memory has the same fill twice", "each.fill = FILLS[1]", "pass"),
     ),
     *planted(
         "evaluator/judge/cuda_on_cpu.py",

@@ -60,6 +60,17 @@ class AfterCall:
 
 
 @dataclass
+class Renewal:
+    """The state on which renewed values of a sample depend."""
+
+    first: list[FirstValue] = field(default_factory=list)
+    """The arguments as they were first."""
+    may_move: bool | None = None
+    """Whether the reference accepts moved values where the generator repeats its own; `None`: not
+    tried yet."""
+
+
+@dataclass
 class InputSample:
     """One set of inputs. `image` is the private master of the arena region, guards included."""
 
@@ -79,11 +90,7 @@ class InputSample:
     variation: str = "nominal"
     """Its variation, with the divisor of a weaker one; for a timed call that of its values."""
     after: AfterCall = field(default_factory=AfterCall)
-    first: list[FirstValue] = field(default_factory=list)
-    """The arguments as they were first."""
-    may_move: bool | None = None
-    """Whether the reference accepts moved values where the generator repeats its own; `None`: not
-    tried yet."""
+    renewal: Renewal = field(default_factory=Renewal)
 
     @property
     def varied(self) -> bool:
@@ -149,7 +156,7 @@ def make_sample(
     grad_outputs = _grad_outputs(reference, varied, forward_seed, generator)
     sample = _lay_out(reference, params, varied, grad_outputs, forward_seed)
     sample.variation = variation
-    sample.first = first
+    sample.renewal.first = first
     if variation != "nominal" and not changed:
         sample.skipped = "no input may vary this way"
         return sample

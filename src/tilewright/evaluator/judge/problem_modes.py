@@ -110,7 +110,7 @@ class ProblemModes:
     def of(cls, source: str, device: torch.device) -> ProblemModes:
         """Return the modes for problem code that is judged on a device."""
         on_cpu = CudaOnCpu() if device.type == "cpu" and "cuda" in source else None
-        own = any(word in source for word in OWN_KERNELS)
+        own = any(marker in source for marker in OWN_KERNELS)
         memory = FilledMemory() if "empty" in source else None
         return cls(on_cpu, memory, FilledMargins() if own else None)
 

@@ -46,16 +46,16 @@ def renew(
         plain, tree = _laid_out(args)
     generator = torch.Generator(reference.device).manual_seed(seed ^ inputs.VARIATION_SEED)
     again = any(
-        repeats(value, known.some) for value, known in zip(args, sample.first, strict=False)
+        repeats(value, known.some) for value, known in zip(args, sample.renewal.first, strict=False)
     )
-    if again and sample.may_move is not False:
+    if again and sample.renewal.may_move is not False:
         others = _moved(args, sample, generator)
-        if sample.may_move is None:
-            sample.may_move = _accepts(reference, others, forward_seed)
-        args = others if sample.may_move else args
+        if sample.renewal.may_move is None:
+            sample.renewal.may_move = _accepts(reference, others, forward_seed)
+        args = others if sample.renewal.may_move else args
         plain, tree = _laid_out(args)
     sample.tree, sample.variation = tree, variation if varied else "nominal"
-    structured = [known.structured for known in sample.first]
+    structured = [known.structured for known in sample.renewal.first]
     if varied or sample.size <= EQUAL_WORK_BYTES:
         if base != "nominal":
             usual, _ = _laid_out(inputs.varied_arguments(args, structured, base, generator))
@@ -81,7 +81,7 @@ def _refilled(args: list[Any], sample: inputs.InputSample) -> list[Any]:
     if len(args) != len(known):
         return known
     found = []
-    for old, new, first in zip(known, args, sample.first, strict=True):
+    for old, new, first in zip(known, args, sample.renewal.first, strict=True):
         keeps = first.structured
         alike = isinstance(new, torch.Tensor) and not keeps and new.dtype == old.dtype
         if not alike or not new.numel():
@@ -99,7 +99,7 @@ def _moved(args: list[Any], sample: inputs.InputSample, generator: torch.Generat
         moved(value, generator, structured=known.structured)
         if repeats(value, known.some)
         else value
-        for value, known in zip(args, sample.first, strict=True)
+        for value, known in zip(args, sample.renewal.first, strict=True)
     ]
 
 

@@ -32,6 +32,7 @@ def test_an_interval_need_not_be_narrower_than_the_variation_between_processes(s
     assert width <= max(0.004, BETWEEN_SHARE * NORMAL_95 * sigma)
 
 
+@pytest.mark.reads_settings
 def test_a_case_of_several_takes_no_longer_than_its_part():
     def each(_: int) -> tuple[float, float]:
         time.sleep(1e-3)
