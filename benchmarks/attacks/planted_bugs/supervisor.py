@@ -254,7 +254,7 @@ HOUSEKEEPING = (
         RULES,
         (
             "the deadline of an answer is not enforced",
-            "timeout_s = timeout_s or self.limits.call_timeout_s",
+            "timeout_s = timeout_s or self.call_timeout_s",
             "timeout_s = 1e6",
             "test_an_answer_after_its_deadline_is_a_timeout",
         ),

@@ -108,6 +108,11 @@ class Runner:
         self._poll = select.poll()
         self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
 
+    @property
+    def call_timeout_s(self) -> float:
+        """Return the most seconds of the next call."""
+        return self.limits.call_timeout_s
+
     def serve(self, watch: Callable[[], None], deadline: float) -> None:
         """Go on in another evaluation, with its client and deadline."""
         self._watch_client, self._deadline, self.reused = watch, deadline, True
@@ -161,7 +166,7 @@ class Runner:
 
         `takes` descriptors of the answer are left open for the caller.
         """
-        timeout_s = timeout_s or self.limits.call_timeout_s
+        timeout_s = timeout_s or self.call_timeout_s
         deadline = time.monotonic() + timeout_s
         self._send(kind, fields, body, fds)
         return self.receive(deadline, timeout_s, takes)
@@ -181,7 +186,7 @@ class Runner:
         self, kind: str, fields: Fields, body: bytes = b"", fds: tuple[int, ...] = ()
     ) -> None:
         try:
-            self.child.channel.send(kind, fields, body, fds, self.limits.call_timeout_s)
+            self.child.channel.send(kind, fields, body, fds, self.call_timeout_s)
         except FrameError as error:
             raise ProblemError(f"more tensors or files than a frame can name: {error}") from error
         except DeadlineExceeded:
@@ -229,8 +234,8 @@ class Runner:
         """
         self._sequence += 1
         sequence, flags, tree = self._sequence, self.page.flags, self.child.tree
-        limit = time.monotonic() + self.limits.call_timeout_s
-        wait_s = self.limits.call_timeout_s
+        limit = time.monotonic() + self.call_timeout_s
+        wait_s = self.call_timeout_s
         held = {"held": self.held, "sequence": sequence, "wait_s": wait_s}
         self._send("arm", {**fields, **held})
         self._spin(sync_page.READY, sequence, limit)
@@ -345,7 +350,7 @@ class Runner:
 
     def late(self, timeout_s: float | None = None) -> Exception:
         """Return what to raise when no answer came within this time, or a call's."""
-        seconds = timeout_s or self.limits.call_timeout_s
+        seconds = timeout_s or self.call_timeout_s
         return self._failed(FailureReason.TIMEOUT, f"no answer within {seconds:g} s")
 
     def _forged(self, what: str) -> Exception:

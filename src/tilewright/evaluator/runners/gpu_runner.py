@@ -41,6 +41,9 @@ LIBRARIES = (
     *("at::", "cub::", "cublas", "cudnn", "cutlass", "nvjet", "gemm", "cufft", "Memcpy", "Memset"),
 )
 """Parts of the names of kernels that belong to torch and to NVIDIA's libraries."""
+COLD_CALL_FACTOR = 3.0
+"""The first call of a process or a case may take so many times as long. A cold disk took more than
+10 s to load cuBLAS, and Triton compiles for sizes that it has not seen."""
 CALIBRATION_CALLS = 15
 SETTLING_CALLS = 3
 """Calls of a known kernel whose median is the clock's excess, and calls before them that do not
@@ -57,6 +60,17 @@ class GpuRunner(Runner):
     """The same for this runner; 0 if its times are to include launches."""
     was_early = False
     """Whether the gate opened before the last call was queued whole."""
+    _cold = False
+    _case = ""
+
+    @property
+    def call_timeout_s(self) -> float:
+        """Return the most seconds of the next call, more for the first of a process or case."""
+        return self.limits.call_timeout_s * (COLD_CALL_FACTOR if self._cold else 1.0)
+
+    def expect_case(self, case: str) -> None:
+        """Give the first call of a case more time: it may load libraries and compile."""
+        self._cold, self._case = self._cold or case != self._case, case
 
     def map(self, shared: SharedMemory, library: str, *, tf32: bool) -> int:
         """Let the runner map what the judge shares; return the address of its work block."""
@@ -70,7 +84,7 @@ class GpuRunner(Runner):
         """Ask for one gated call, without waiting for anything."""
         self._sequence = sequence
         self.page.flags[sync_page.DONE] = 0
-        wait_s = self.limits.call_timeout_s
+        wait_s = self.call_timeout_s
         self._send("arm", {**fields, "sequence": sequence, "wait_s": wait_s, "held": self.held})
 
     def is_queued(self, within_s: float) -> bool:
@@ -88,7 +102,8 @@ class GpuRunner(Runner):
 
     def result(self) -> Result:
         """Return the runner's report of the call, once its device has finished it."""
-        frame = self.receive(time.monotonic() + self.limits.call_timeout_s)
+        frame = self.receive(time.monotonic() + self.call_timeout_s)
+        self._cold = False
         return self._read("result", frame, Result)
 
     def waited_call(self, fields: Fields, sequence: int) -> tuple[float, Result]:
@@ -97,9 +112,9 @@ class GpuRunner(Runner):
         It lasts from the release until the runner reports that its device has finished. Because
         the report is the runner's own, no ratio is computed from it.
         """
-        limit, flags = time.monotonic() + self.limits.call_timeout_s, self.page.flags
+        limit, flags = time.monotonic() + self.call_timeout_s, self.page.flags
         flags[sync_page.DONE] = 0
-        self._send("wait", {**fields, "sequence": sequence, "wait_s": self.limits.call_timeout_s})
+        self._send("wait", {**fields, "sequence": sequence, "wait_s": self.call_timeout_s})
         self._spin(sync_page.READY, sequence, limit)
         start = time.perf_counter()
         flags[sync_page.GO] = sequence
@@ -149,7 +164,7 @@ def gated_call(
     and `finish` says what it does with them at the end. Without `queued` the gate is open from the
     start, so launches are in the interval.
     """
-    limit = runner.limits.call_timeout_s
+    limit = runner.call_timeout_s
     sequence = next(judge.context.host.sequences)
     finish = finish or FinishTimed(None)
     kept = finish.sample if keep else None

@@ -228,6 +228,7 @@ class RunnerPool:
         start = time.monotonic()
         seen: TimedAnswer
         if isinstance(runner, GpuRunner):
+            runner.expect_case(sample.case)
             on_device = gated_call(self.judge, runner, fields, publish, finish, keep=True)
             seen, result = on_device.answer, on_device.result
         else:

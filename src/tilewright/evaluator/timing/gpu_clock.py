@@ -118,6 +118,7 @@ class CudaEventClock:
     ) -> float:
         """Make one call that does not count; return its seconds."""
         own = _on_device(runner)
+        own.expect_case(sample.case)
         publish = PublishSample(sample.name, runner.name, slot * sample.slot_bytes)
         made = gated_call(pool.judge, own, sample.call_fields(slot), publish)
         own.was_early = made.early

@@ -15,6 +15,7 @@ from tilewright.evaluator.judge_client.messages import REQUESTS, FinishTimed, Pu
 from tilewright.evaluator.pipeline.gpu_checks import slowdown_share
 from tilewright.evaluator.runners.gpu_runner import (
     CALIBRATION_CALLS,
+    COLD_CALL_FACTOR,
     QUEUE_TIMEOUT_S,
     SETTLING_CALLS,
     GpuRunner,
@@ -101,11 +102,24 @@ class ScriptedSample:
     """An input sample with two outputs."""
 
     name = "d"
+    case = "only"
     slot_bytes = 4096
     layout: Any = SimpleNamespace(aliases=False)
 
     def call_fields(self, slot: int) -> dict[str, Any]:
         return {**EMPTY_CALL, "base": slot * self.slot_bytes, "expected": [{}, {}]}
+
+
+def test_the_first_call_of_a_case_has_more_time():
+    runner = ScriptedRunner([])
+    usual = runner.call_timeout_s
+    runner.expect_case("one")
+    assert runner.call_timeout_s == COLD_CALL_FACTOR * usual
+    runner._cold = False  # as after its result
+    runner.expect_case("one")
+    assert runner.call_timeout_s == usual
+    runner.expect_case("two")
+    assert runner.call_timeout_s == COLD_CALL_FACTOR * usual
 
 
 def scripted(seconds: float | None = 0.001) -> Any:
