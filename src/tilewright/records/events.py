@@ -17,9 +17,12 @@ from tilewright.records.codes import (
 from tilewright.records.outcome import Verdict
 from tilewright.records.request import Protocol
 
-Role = Literal["propose", "measure", "say"]
-"""`propose`: write a candidate, which is judged. `measure`: judge the parent's candidate once more.
-`say`: answer the instruction in words for the strategy; nothing is judged."""
+Role = Literal["propose", "measure", "say", "draft", "choose"]
+"""`propose`: write a candidate, which is judged. `draft`: write one that is not judged. `measure`:
+judge the parent's candidate, a draft or once more. `say`: answer the instruction in words for the
+strategy. `choose`: take one of `choices`."""
+Form = Literal["conversation", "exemplars", "evolve", "action", "summary", "patch"]
+"""The form of a prompt: what it shows, and how it asks (`tilewright.loop.prompts`)."""
 
 
 class Ask(Record):
@@ -41,6 +44,15 @@ class Ask(Record):
     """An instruction that the prompt adds to the problem."""
     prompt_override: str = ""
     """The last message of its prompt, word for word, if the run was imported."""
+    form: Form = "conversation"
+    operator: str = ""
+    """Name of the operator of the strategy that made it."""
+    policy: str = ""
+    """Name of the model that answers, as in the setting `models`; empty: the model of the run."""
+    documents: tuple[str, ...] = ()
+    """Digests of the documents that its prompt shows."""
+    choices: tuple[str, ...] = ()
+    """The legal answers of a request with the role `choose`."""
 
 
 class EvalSummary(Record):
@@ -80,6 +92,9 @@ class EvalSummary(Record):
     """Wall time of the evaluation."""
     report: str = ""
     """Path of the report in the run folder; empty if there is none."""
+    condition: str = ""
+    """Digest of device model, baselines and evaluator version: trials of equal conditions may be
+    pooled."""
 
 
 class Reply(Record):
@@ -108,6 +123,17 @@ class Reply(Record):
         return value.encode("utf-8", "replace").decode()
 
 
+class Choice(Record):
+    """An answer to a request with the role `choose`."""
+
+    taken: int = Field(ge=0)
+    """Place of the taken one among the choices."""
+    logprobs: tuple[tuple[float, ...], ...] = ()
+    """Log-probabilities of the tokens of each choice; empty if the model gives none."""
+    unclear: bool = False
+    """Whether two replies named no choice, so that the first one was taken."""
+
+
 class Turn(Record):
     """A request that was answered, and judged once under each protocol."""
 
@@ -122,6 +148,15 @@ class Turn(Record):
     """Feedback that later prompts show."""
     judgements: tuple[EvalSummary, ...] = ()
     """Empty if the request needs no verdict."""
+    code: str = ""
+    """Text of the candidate's main file, where the reply does not hold it whole."""
+    refused: str = ""
+    """Why the answer is no candidate, or no choice; empty if it is one."""
+    repeats: str = ""
+    """The earlier request whose answer is the same code: its judgement holds for this one."""
+    choice: Choice | None = None
+    embedding: tuple[float, ...] = ()
+    """Vector of the candidate, if a server computed it."""
 
 
 class RunStarted(Record):
@@ -157,6 +192,14 @@ class TurnFinished(Record):
     turn: Turn
 
 
+class SearchStopped(Record):
+    """A search issues no further request, and why. A later invocation may continue it."""
+
+    event: Literal["search_stopped"] = "search_stopped"
+    reason: Literal["budget", "stalled", "reached", "nothing to do"]
+    detail: str = ""
+
+
 class Stepped(Record):
     """A model was trained on a batch of turns, or scored on one."""
 
@@ -170,6 +213,6 @@ class Stepped(Record):
 
 
 Event = Annotated[
-    RunStarted | RequestsIssued | TurnFinished | Stepped, Field(discriminator="event")
+    RunStarted | RequestsIssued | TurnFinished | SearchStopped | Stepped, Field(discriminator="event")
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

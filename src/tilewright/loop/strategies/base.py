@@ -23,6 +23,8 @@ class Plan(Record):
     sample: int = Field(default=0, ge=0)
     turns: int = Field(default=14, ge=1)
     """Number of requests."""
+    seed: int = 0
+    """Seed of its random values (`tilewright.loop.random_values`)."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of this strategy. It refuses unknown names."""
 
@@ -55,12 +57,16 @@ class Options(BaseModel):
 
 
 def next_ask(
-    plan: Plan, turn: int, shown: tuple[str, ...] = (), parents: tuple[str, ...] | None = None
+    plan: Plan,
+    turn: int,
+    shown: tuple[str, ...] = (),
+    parents: tuple[str, ...] | None = None,
+    **more: Any,
 ) -> Ask:
     """Return the request of a turn. A resumed run gives it the same id.
 
     `shown` lists the requests that its prompt shows, oldest first, and `parents` the requests that
-    it improves on; default: `shown`.
+    it improves on; default: `shown`. `more` are further fields of the request.
     """
     return Ask(
         id=f"{plan.problem}#{plan.sample}.{turn}",
@@ -69,6 +75,7 @@ def next_ask(
         turn=turn,
         parents=shown if parents is None else parents,
         shown_turns=shown,
+        **more,
     )
 
 
