@@ -213,6 +213,7 @@ class Stepped(Record):
 
 
 Event = Annotated[
-    RunStarted | RequestsIssued | TurnFinished | SearchStopped | Stepped, Field(discriminator="event")
+    RunStarted | RequestsIssued | TurnFinished | SearchStopped | Stepped,
+    Field(discriminator="event"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

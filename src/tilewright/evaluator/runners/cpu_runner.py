@@ -73,6 +73,7 @@ class Runner:
         self.name = name
         self.child = child
         self.limits = limits
+        self.call_timeout_s = limits.call_timeout_s
         self.stage: Stage = Stage.LOAD
         self.judged = False
         """Whether its process answered the calls by which correctness is judged."""
@@ -107,11 +108,6 @@ class Runner:
         self._cpu_before = 0.0
         self._poll = select.poll()
         self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
-
-    @property
-    def call_timeout_s(self) -> float:
-        """Return the most seconds of the next call."""
-        return self.limits.call_timeout_s
 
     def serve(self, watch: Callable[[], None], deadline: float) -> None:
         """Go on in another evaluation, with its client and deadline."""

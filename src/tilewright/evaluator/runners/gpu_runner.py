@@ -60,17 +60,13 @@ class GpuRunner(Runner):
     """The same for this runner; 0 if its times are to include launches."""
     was_early = False
     """Whether the gate opened before the last call was queued whole."""
-    _cold = False
     _case = ""
-
-    @property
-    def call_timeout_s(self) -> float:
-        """Return the most seconds of the next call, more for the first of a process or case."""
-        return self.limits.call_timeout_s * (COLD_CALL_FACTOR if self._cold else 1.0)
 
     def expect_case(self, case: str) -> None:
         """Give the first call of a case more time: it may load libraries and compile."""
-        self._cold, self._case = self._cold or case != self._case, case
+        if case != self._case:
+            self.call_timeout_s = self.limits.call_timeout_s * COLD_CALL_FACTOR
+        self._case = case
 
     def map(self, shared: SharedMemory, library: str, *, tf32: bool) -> int:
         """Let the runner map what the judge shares; return the address of its work block."""
@@ -103,7 +99,7 @@ class GpuRunner(Runner):
     def result(self) -> Result:
         """Return the runner's report of the call, once its device has finished it."""
         frame = self.receive(time.monotonic() + self.call_timeout_s)
-        self._cold = False
+        self.call_timeout_s = self.limits.call_timeout_s
         return self._read("result", frame, Result)
 
     def waited_call(self, fields: Fields, sequence: int) -> tuple[float, Result]:

@@ -61,7 +61,7 @@ def next_ask(
     turn: int,
     shown: tuple[str, ...] = (),
     parents: tuple[str, ...] | None = None,
-    **more: Any,
+    **more: Any,  # noqa: ANN401 - fields of several types
 ) -> Ask:
     """Return the request of a turn. A resumed run gives it the same id.
 
