@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.bars import Bar
 from tilewright.loop.feedback import JudgedAnswer, feedback
 from tilewright.loop.policies.base import Message
-from tilewright.loop.prompts import conversation
+from tilewright.loop.prompts.conversation import conversation
 from tilewright.loop.strategies import sequential
 from tilewright.loop.strategies.base import Plan
 from tilewright.problems.loader import parse_problem

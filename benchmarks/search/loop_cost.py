@@ -19,10 +19,11 @@ from benchmarks.bars import Bar
 from tilewright import __version__
 from tilewright.config import Config, load
 from tilewright.loop.answer_evaluator import AnswerEvaluator
+from tilewright.loop.budget import BudgetGuard
 from tilewright.loop.driver import drive
 from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.scripted import Scripted
-from tilewright.loop.rollout import BudgetGuard, RolloutWorker
+from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_state import SearchRun, begin_session, budget_of, resume_session
 from tilewright.problems.loader import find_problem
@@ -94,7 +95,7 @@ def _turns(
 
     known = {problem.id: problem for problem in problems}
     environment = RolloutEnvironment(settings, AnswerEvaluator(folder, evaluate))
-    worker = RolloutWorker(environment, Scripted(_write), known, session.strategy.turns)
+    worker = RolloutWorker(environment, Scripted(_write), known, session.strategy)
     guard = BudgetGuard(
         budget_of(settings.loop), session.finished, worker.max_cost, eval_timeout_s=1.0
     )

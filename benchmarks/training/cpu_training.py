@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.bars import Bar
+from tilewright.loop.prompts.material import Material
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Stepped
 from tilewright.rl.advantages import group_mean, leave_one_out
@@ -351,7 +352,7 @@ def _rollout_gradients(folder: Path, rollouts: int) -> tuple[Tensor, Tensor]:
         model, tokenizer, batch_size=128, lease=None, autocast=nullcontext, name="frozen"
     )
     world = SynthWorld()
-    prompt = sampler.encode(world.prompt(world.problems("synth")[0], ()))
+    prompt = sampler.encode(world.prompt(Material(world.problems("synth")[0])))
     sampled = sampler.sample(
         [prompt] * rollouts, "frozen", SamplingSection(context_tokens=128, reply_tokens=32)
     )

@@ -8,9 +8,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.loop.budget import Budget, Usage, usage_of
+from tilewright.loop.budget import Budget, BudgetGuard, Usage, usage_of
 from tilewright.loop.driver import drive, replay
-from tilewright.loop.rollout import BudgetGuard, RecordedHistory
+from tilewright.loop.history import RecordedHistory
 from tilewright.loop.strategies import beam, best_of_n, greedy, sequential
 from tilewright.loop.strategies.base import Plan, RoundRobin
 from tilewright.records.event_log import EventLog, read_events

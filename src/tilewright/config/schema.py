@@ -83,6 +83,11 @@ class LoopSection(Section):
     """Turns of each trajectory."""
     samples: int = Field(default=1, ge=1)
     """Trajectories of each problem."""
+    seed: int = 0
+    """Seed of the strategy's random values. Trajectory N of a problem gets `seed + N`."""
+    order: Literal["arrival", "asked"] = "arrival"
+    """Order in which the strategy gets results. `asked`: that of its requests, whatever ends first,
+    so that equal settings and verdicts give one log."""
     max_concurrency: int = Field(default=4, ge=1)
     """Most turns at the same time."""
     reward: Literal["speed", "tilewright", "paper", "released_code"] = "speed"
@@ -99,6 +104,12 @@ class LoopSection(Section):
     """Most tokens of a run, in prompts and replies together."""
     max_turns: int | None = Field(default=None, ge=0)
     """Most turns of a run, over all trajectories."""
+    max_drafts: int | None = Field(default=None, ge=0)
+    """Most candidates of a run that are written and not judged at once."""
+    max_judged: int | None = Field(default=None, ge=0)
+    """Most different candidates of a run that are judged."""
+    max_trials: int | None = Field(default=None, ge=0)
+    """Most evaluations of a run."""
     max_device_s: float | None = Field(default=None, ge=0)
     """Most seconds of evaluations in a run."""
     max_wall_s: float | None = Field(default=None, gt=0)

@@ -92,6 +92,11 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
     return ParsedReply(ordered, f"block {number + 1} of {len(blocks)} defines {entry}{cut}")
 
 
+def code_blocks(text: str) -> list[str]:
+    """Return the texts of all fenced blocks of a reply, in order (rules 1 and 2)."""
+    return [block.text for block in _blocks(spoken(text.replace("\r\n", "\n")))]
+
+
 def spoken(text: str) -> str:
     """Return a reply without its thinking (rule 1 of `parse_reply`)."""
     kept: list[str] = []

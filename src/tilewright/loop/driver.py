@@ -46,7 +46,7 @@ def replay(strategy: Strategy, events: Iterable[Event]) -> list[Ask]:
     return list(open_asks.values())
 
 
-def drive(
+def drive(  # noqa: PLR0913 - optional parts, by name
     strategy: Strategy,
     play: Callable[[Ask], Turn],
     log: EventLog,
@@ -55,18 +55,22 @@ def drive(
     waiting: Iterable[Ask] = (),
     admit: Callable[[Ask], bool] = lambda _: True,
     stop: Callable[[], None] = lambda: None,
+    settle: Callable[[Turn], Turn] = lambda turn: turn,
+    in_order: bool = False,
 ) -> Generator[Turn]:
     """Yield each turn after it is in the log, until the strategy ends or no request is admitted.
 
     `play` answers a request and judges the answer; several threads call it. `waiting` holds the
     requests of an earlier invocation without a result. `admit` tells whether the budget allows a
-    request; a later invocation repeats a refused one. `stop` ends requests after an error.
+    request; a later invocation repeats a refused one. `stop` ends requests after an error. `settle`
+    changes a turn before it is logged. With `in_order` the strategy gets turns in the order of its
+    requests, so that the log does not depend on which one ends first.
 
     Raises:
         Exception: an error of `play`; the log holds the turns that ended before it.
     """
     with ThreadPoolExecutor(max_concurrency) as pool:
-        running: set[Future[Turn]] = set()
+        running: list[Future[Turn]] = []
         ended: list[Future[Turn]] = []
         held = deque(waiting)
         try:
@@ -77,14 +81,16 @@ def drive(
                         held.extend(asks)
                     if not held or not admit(held[0]):
                         break
-                    running.add(pool.submit(play, held.popleft()))
+                    running.append(pool.submit(play, held.popleft()))
                 if not running:
                     return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
+                awaited = running[:1] if in_order else running
+                done = wait(awaited, return_when=FIRST_COMPLETED).done
+                running = [item for item in running if item not in done]
                 # Finished turns are logged before an error of another one is raised.
                 ended = sorted(done, key=lambda item: item.exception() is None)
                 while ended:
-                    yield _recorded(ended.pop(), strategy, log)
+                    yield _recorded(ended.pop(), strategy, log, settle)
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, GeneratorExit):
@@ -93,12 +99,14 @@ def drive(
             # The log keeps the turns that still end successfully.
             for future in [*ended, *running]:
                 with contextlib.suppress(Exception, CancelledError):
-                    _recorded(future, strategy, log)
+                    _recorded(future, strategy, log, settle)
             raise
 
 
-def _recorded(future: Future[Turn], strategy: Strategy, log: EventLog) -> Turn:
-    turn = future.result()
+def _recorded(
+    future: Future[Turn], strategy: Strategy, log: EventLog, settle: Callable[[Turn], Turn]
+) -> Turn:
+    turn = settle(future.result())
     log.append(TurnFinished(turn=turn))
     strategy.tell(turn)
     return turn

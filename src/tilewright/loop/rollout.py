@@ -1,37 +1,22 @@
-"""Rollouts: a request goes to the policy, and its reply to the evaluator, within the budget."""
+"""Rollouts: a request goes to a model, and its reply to the evaluator."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from tilewright.errors import RecordError, ReplyRefused
-from tilewright.loop.budget import Budget, Usage, usage_of
-from tilewright.loop.driver import Strategy
+from tilewright.loop.budget import Usage
+from tilewright.loop.candidate_text import code_of
+from tilewright.loop.history import NO_SNAPSHOT, RecordedHistory
+from tilewright.loop.judged_once import JudgedOnce
 from tilewright.loop.policies.base import Message, Policy, digest_of, estimated_tokens
+from tilewright.loop.policies.choosing import choice_request, choose
+from tilewright.loop.prompts.material import Document, Material
 from tilewright.loop.rollout_environment import AnswerJudge
 from tilewright.records import Problem
 from tilewright.records.events import Ask, Turn
 
-
-class RecordedHistory:
-    """A strategy that keeps the finished turns for later prompts. Lifetime: one run."""
-
-    def __init__(self, strategy: Strategy) -> None:
-        self._strategy = strategy
-        self.turns: dict[str, Turn] = {}
-        """Turns by the id of their request, without the parts that no prompt shows."""
-
-    def ask(self, limit: int) -> list[Ask]:
-        return self._strategy.ask(limit)
-
-    def tell(self, turn: Turn) -> None:
-        """Keep a turn, and give it to the strategy."""
-        reply = turn.reply
-        if reply is not None:
-            reply = reply.model_copy(update={"reasoning": "", "tokens": (), "logprobs": ()})
-        self.turns[turn.ask.id] = turn.model_copy(update={"reply": reply})
-        self._strategy.tell(turn)
+MAX_REPLIES_OF_A_CHOICE = 2
 
 
 class RolloutWorker:
@@ -42,10 +27,14 @@ class RolloutWorker:
         environment: AnswerJudge,
         policy: Policy,
         problems: Mapping[str, Problem],
-        turns: Mapping[str, Turn],
+        history: RecordedHistory,
+        *,
+        models: Mapping[str, Policy] | None = None,
+        document: Callable[[str], Document] | None = None,
     ) -> None:
-        self._environment, self._policy = environment, policy
-        self._problems, self._turns = problems, turns
+        self._environment, self._policy, self._models = environment, policy, models or {}
+        self._problems, self._history, self._document = problems, history, document
+        self._once = JudgedOnce()
 
     def play(self, ask: Ask) -> Turn:
         """Return the turn of a request.
@@ -56,69 +45,83 @@ class RolloutWorker:
         """
         problem = self._problems[ask.problem]
         if ask.role == "measure":
-            before = self._finished(ask.parents[0])
-            if before.reply is None:
-                raise RecordError(f"{ask.id}: {ask.parents[0]} has no reply to measure again")
-            return self._environment.evaluate_reply(ask, problem, before.reply, before.prompt)
+            return self._measure(ask, problem)
         messages = self._messages(ask)
+        policy, prompt = self.policy_of(ask), digest_of(messages)
         try:
-            reply = self._policy.answer(messages, ask)
+            if ask.role == "choose":
+                reply, choice = choose(policy, messages, ask)
+                return Turn(ask=ask, prompt=prompt, reply=reply, choice=choice)
+            reply = policy.answer(messages, ask)
         except ReplyRefused as error:
             # The turn is unjudged, and the other requests continue.
-            return self._environment.record_refusal(ask, digest_of(messages), str(error))
+            return self._environment.record_refusal(ask, prompt, str(error))
         if ask.role == "say":
-            return Turn(ask=ask, prompt=digest_of(messages), reply=reply)
-        return self._environment.evaluate_reply(ask, problem, reply, digest_of(messages))
+            return Turn(ask=ask, prompt=prompt, reply=reply)
+        base = code_of(self._finished(ask.parents[0])) if _is_patch(ask) else ""
+        draft = self._environment.draft(ask, problem, reply, prompt, base)
+        return draft if ask.role == "draft" else self._judge(draft, problem)
+
+    def _measure(self, ask: Ask, problem: Problem) -> Turn:
+        """Judge the parent's code, a draft or a judged candidate, as one more trial."""
+        before = self._finished(ask.parents[0])
+        if not (code := code_of(before)):
+            raise RecordError(f"{ask.id}: {ask.parents[0]} has no code to measure")
+        # The reply and its cost belong to the request that wrote it.
+        update = {"ask": ask, "reply": None, "judgements": (), "feedback": "", "repeats": ""}
+        text = before.reply.text if before.reply is not None and not before.code else ""
+        draft = before.model_copy(update={**update, "code": code})
+        return self._environment.evaluate(draft, problem, text)
+
+    def _judge(self, draft: Turn, problem: Problem) -> Turn:
+        """Judge a draft, unless the same code was judged before or is being judged."""
+        if draft.refused:
+            return self._environment.evaluate(draft, problem)
+        known = self._history.judged_before(problem.id, draft.source)
+        if known is None:
+            key = (problem.id, draft.source)
+            known = self._once.judge(key, lambda: self._environment.evaluate(draft, problem))
+            if known.ask.id == draft.ask.id:
+                return known
+        update = {"judgements": known.judgements, "feedback": known.feedback}
+        return draft.model_copy(update={**update, "language": known.language})
+
+    def policy_of(self, ask: Ask) -> Policy:
+        """Return the model that answers a request: the run's own, unless it has one by its name."""
+        return self._models.get(ask.policy, self._policy)
 
     def max_cost(self, ask: Ask) -> Usage:
         """Return the largest usage of a request, without its evaluation."""
         if ask.role == "measure":
-            return Usage(turns=1)
-        return self._policy.max_cost(estimated_tokens(self._messages(ask))) + Usage(turns=1)
+            return Usage(turns=1, trials=1)
+        times = MAX_REPLIES_OF_A_CHOICE if ask.role == "choose" else 1
+        once = self.policy_of(ask).max_cost(estimated_tokens(self._messages(ask)))
+        total = sum([once] * times, Usage(turns=1))
+        if ask.role == "draft":
+            return total + Usage(drafts=1)
+        return total + Usage(judged=1, trials=1) if ask.role == "propose" else total
 
     def _messages(self, ask: Ask) -> tuple[Message, ...]:
-        shown = [self._finished(name) for name in ask.shown_turns]
-        return self._environment.prompt(self._problems[ask.problem], shown, ask.instruction)
+        then = self._history.snapshots.get(ask.id, NO_SNAPSHOT)
+        documents = tuple(map(self._document, ask.documents)) if self._document else ()
+        material = Material(
+            self._problems[ask.problem],
+            form=ask.form,
+            shown=[self._finished(name) for name in ask.shown_turns],
+            parents=[self._finished(name) for name in ask.parents],
+            estimates=then.estimates,
+            failed=then.failed,
+            documents=documents,
+            instruction=choice_request(ask) if ask.choices else ask.instruction,
+        )
+        return self._environment.prompt(material)
 
     def _finished(self, name: str) -> Turn:
-        found = self._turns.get(name)
+        found = self._history.turns.get(name)
         if found is None:
             raise RecordError(f"a prompt shows {name}, which has no result yet")
         return found
 
 
-class BudgetGuard:
-    """Admits requests while the budget covers their largest cost. Lifetime: one invocation."""
-
-    def __init__(
-        self,
-        budget: Budget,
-        finished: Sequence[Turn],
-        most: Callable[[Ask], Usage],
-        *,
-        eval_timeout_s: float,
-        wall_s: float | None = None,
-    ) -> None:
-        self._budget, self._most, self._turn_s = budget, most, eval_timeout_s
-        self._reserved: dict[str, Usage] = {}
-        self._until = None if wall_s is None else time.monotonic() + wall_s
-        self.spent = usage_of(finished)
-        self.lacking = ""
-        """The resource that the last refused request lacked; empty if none was refused."""
-
-    def reserve(self, ask: Ask) -> bool:
-        """Reserve the largest usage of a request if the budget has that much left."""
-        if self._until is not None and time.monotonic() >= self._until:
-            self.lacking = "wall_s"
-            return False
-        judged_s = 0.0 if ask.role == "say" else self._turn_s
-        most = self._most(ask).model_copy(update={"device_s": judged_s})
-        self.lacking = self._budget.exceeded(sum(self._reserved.values(), self.spent) + most)
-        if not self.lacking:
-            self._reserved[ask.id] = most
-        return not self.lacking
-
-    def commit(self, turn: Turn) -> None:
-        """Replace the reservation of a turn by its usage."""
-        self._reserved.pop(turn.ask.id, None)
-        self.spent += usage_of([turn])
+def _is_patch(ask: Ask) -> bool:
+    return ask.form == "patch" and bool(ask.parents)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
 from tilewright.config import Config
@@ -16,9 +15,12 @@ from tilewright.loop.answer_evaluator import (
     nondefault_tolerance,
     unjudged,
 )
+from tilewright.loop.candidate_text import patched, text_of
 from tilewright.loop.feedback import JudgedAnswer, feedback
 from tilewright.loop.policies.base import Message, digest_of
-from tilewright.loop.prompts import conversation
+from tilewright.loop.prompts import messages_of
+from tilewright.loop.prompts.material import Material
+from tilewright.loop.prompts.programs import fenced
 from tilewright.problems.candidates import make_candidate
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalReport, EvalRequest, Problem, Protocol, SourceFile
@@ -32,10 +34,16 @@ from tilewright.scoring.rewards import REWARDS
 class AnswerJudge(Interface):
     """The part of an environment that a rollout needs."""
 
-    def prompt(
-        self, problem: Problem, shown: Sequence[Turn], instruction: str = ""
-    ) -> tuple[Message, ...]:
+    def prompt(self, material: Material) -> tuple[Message, ...]:
         """Return the messages that ask for an answer."""
+
+    def draft(
+        self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "", base: str = ""
+    ) -> Turn:
+        """Return the turn of a reply that is not judged yet; `base` is the code that it patches."""
+
+    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+        """Judge a draft; `text` is the reply that holds its files, if it is not the draft's own."""
 
     def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
         """Judge a reply."""
@@ -106,10 +114,53 @@ class RolloutEnvironment:
         self._episode = 0
         self._turns: list[Turn] = []
 
-    def prompt(
-        self, problem: Problem, shown: Sequence[Turn], instruction: str = ""
-    ) -> tuple[Message, ...]:
-        return conversation(problem, self._settings.loop.language, shown, instruction)
+    def prompt(self, material: Material) -> tuple[Message, ...]:
+        return messages_of(replace(material, language=self._settings.loop.language))
+
+    def draft(
+        self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "", base: str = ""
+    ) -> Turn:
+        """Return the turn of a reply that is not judged yet.
+
+        `base` is the code that the reply patches. A reply without usable code is refused.
+        """
+        change = patched(base, reply.text) if base else None
+        text = fenced(change.code) if change is not None else reply.text
+        parsed = parse_reply(text, problem.entry)
+        refused = change.refused if change is not None and change.refused else ""
+        if not refused and not parsed.files:
+            refused = parsed.reason
+        main = parsed.files[0].text if parsed.files and not refused else ""
+        source = "\n".join(file.text for file in parsed.files) if not refused else ""
+        return Turn(
+            ask=ask,
+            source=digest_text(source) if source else "",
+            prompt=prompt,
+            reply=reply,
+            code=main if main and main != text_of(reply.text) else "",
+            refused=refused,
+        )
+
+    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+        """Judge a draft; one that was refused is a failed candidate.
+
+        Raises:
+            InfrastructureError: internal errors repeat.
+        """
+        section, report = self._settings.loop, None
+        if not text:
+            own = draft.reply.text if draft.reply is not None else ""
+            text = fenced(draft.code) if draft.code else own
+        if draft.refused:
+            summary = unusable(self._settings.eval.protocol, problem, draft.refused)
+        else:
+            files = parse_reply(text, problem.entry).files
+            summary, report = judged(self._judge, draft.ask, problem, files, self._settings)
+        answer = JudgedAnswer(summary, report, self._reward(summary))
+        said = feedback(answer, section.feedback, section.feedback_tokens)
+        update = {"judgements": (summary,), "feedback": said}
+        language = report.request.candidate.language if report is not None else ""
+        return draft.model_copy(update={**update, "language": language})
 
     def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
         """Judge a reply; a reply without code is a failed candidate.
@@ -117,22 +168,7 @@ class RolloutEnvironment:
         Raises:
             InfrastructureError: internal errors repeat.
         """
-        section, parsed = self._settings.loop, parse_reply(reply.text, problem.entry)
-        if parsed.files:
-            summary, report = judged(self._judge, ask, problem, parsed.files, self._settings)
-        else:
-            protocol = self._settings.eval.protocol
-            summary, report = unusable(protocol, problem, parsed.reason), None
-        answer = JudgedAnswer(summary, report, self._reward(summary))
-        return Turn(
-            ask=ask,
-            language=report.request.candidate.language if report is not None else "",
-            source=digest_text("\n".join(file.text for file in parsed.files)),
-            prompt=prompt,
-            reply=reply,
-            feedback=feedback(answer, section.feedback, section.feedback_tokens),
-            judgements=(summary,),
-        )
+        return self.evaluate(self.draft(ask, problem, reply, prompt), problem)
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         summary = unjudged(self._settings.eval.protocol, reason)
@@ -142,7 +178,7 @@ class RolloutEnvironment:
         """Begin an episode; return its first prompt."""
         self._problem, self._turns = problem, []
         self._episode = next(self._judge.episodes)
-        return self.prompt(problem, ())
+        return self.prompt(Material(problem))
 
     async def step(self, reply: str | Reply) -> Step:
         """Judge an answer of this episode without blocking the event loop.
@@ -164,11 +200,11 @@ class RolloutEnvironment:
             shown_turns=earlier,
         )
         given = Reply(text=reply) if isinstance(reply, str) else reply
-        prompt = digest_of(self.prompt(problem, self._turns))
+        prompt = digest_of(self.prompt(Material(problem, shown=self._turns)))
         turn = await asyncio.to_thread(self.evaluate_reply, ask, problem, given, prompt)
         self._turns.append(turn)
         reward = self._reward(turn.judgements[0])
-        return Step(turn, reward, self.prompt(problem, self._turns))
+        return Step(turn, reward, self.prompt(Material(problem, shown=self._turns)))
 
 
 def within_turn(settings: Config) -> Config:

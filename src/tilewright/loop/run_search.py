@@ -12,15 +12,16 @@ from tilewright.errors import InfrastructureError, PolicyError, writing
 from tilewright.executors.factory import open_executor
 from tilewright.languages.python_template import render_python
 from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
+from tilewright.loop.budget import BudgetGuard
 from tilewright.loop.driver import drive
 from tilewright.loop.policies.base import Policy
-from tilewright.loop.rollout import BudgetGuard, RolloutWorker
+from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_state import SearchRun, budget_of
 from tilewright.problems.requests import build_request
 from tilewright.records import Candidate, EvalReport, Problem
 from tilewright.records.event_log import EventLog
-from tilewright.records.events import Turn
+from tilewright.records.events import SearchStopped, Turn
 from tilewright.records.run_folder import read_report
 from tilewright.registry import selected_checks
 
@@ -48,7 +49,7 @@ def play(
     executor, judge = open_evaluator(settings, session.folder, shown)
     environment = RolloutEnvironment(settings, judge)
     problems = {problem.id: problem for problem in session.problems}
-    player = RolloutWorker(environment, policy, problems, session.strategy.turns)
+    player = RolloutWorker(environment, policy, problems, session.strategy)
     budget = BudgetGuard(
         budget_of(section),
         session.finished,
@@ -81,9 +82,12 @@ def play(
                 waiting=session.waiting,
                 admit=budget.reserve,
                 stop=stop,
+                settle=session.strategy.settle,
+                in_order=section.order == "asked",
             ):
                 budget.commit(turn)
                 yield turn
+            log.append(stop_of(budget.lacking, session.strategy.stopped))
     except (InfrastructureError, PolicyError):
         # The next invocation repeats the requests that ran when the time was up.
         if not late.is_set():
@@ -92,6 +96,13 @@ def play(
         timer.cancel()
         executor.close()
     ended.lacking = "wall_s" if late.is_set() else budget.lacking
+
+
+def stop_of(lacking: str, own: str) -> SearchStopped:
+    """Return why a search stops: its budget, the strategy's own rule, or nothing left to ask."""
+    if lacking:
+        return SearchStopped(reason="budget", detail=lacking)
+    return SearchStopped.model_validate({"reason": own or "nothing to do"})
 
 
 def remeasure_best(

@@ -16,7 +16,7 @@ from tilewright.config import Config, LoopSection
 from tilewright.errors import RecordError, writing
 from tilewright.loop.budget import Budget
 from tilewright.loop.driver import Strategy, replay
-from tilewright.loop.rollout import RecordedHistory
+from tilewright.loop.history import RecordedHistory
 from tilewright.loop.strategies.base import Factory, FixedList, Plan, RoundRobin, Score
 from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
@@ -182,9 +182,18 @@ def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:
     make = cast("Factory", load("strategies", section.strategy, packages=settings.plugins))
     return RoundRobin(
         [
-            make(Plan(problem=p.id, sample=s, turns=section.turns, options=section.options), score)
-            for p in problems
-            for s in range(section.samples)
+            make(
+                Plan(
+                    problem=problem.id,
+                    sample=sample,
+                    turns=section.turns,
+                    seed=section.seed + sample,
+                    options=section.options,
+                ),
+                score,
+            )
+            for problem in problems
+            for sample in range(section.samples)
         ]
     )
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tilewright.errors import RecordError
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.policies.base import digest_of
-from tilewright.loop.prompts import conversation
+from tilewright.loop.prompts.conversation import conversation
 from tilewright.loop.run_state import PROBLEMS, lines_of
 from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS, parse_event

@@ -16,8 +16,10 @@ from pathlib import Path
 from tilewright.errors import ConfigError, InfrastructureError, RecordError
 from tilewright.loop.budget import Usage
 from tilewright.loop.driver import drive, replay
+from tilewright.loop.history import RecordedHistory
 from tilewright.loop.policies.base import Message
-from tilewright.loop.rollout import RecordedHistory, RolloutWorker
+from tilewright.loop.prompts.material import Material
+from tilewright.loop.rollout import RolloutWorker
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import (
@@ -123,7 +125,7 @@ class Rollouts:
         most = self.config.health.stop_unjudged * planned
         playing = drive(
             history,
-            RolloutWorker(self.world, policy, problems, history.turns).play,
+            RolloutWorker(self.world, policy, problems, history).play,
             self.log,
             max_concurrency=self.config.settings.loop.max_concurrency,
             waiting=replay(history, self.past.settled(batch, most)),
@@ -198,7 +200,7 @@ class BatchPolicy:
 
     def _encoded(self, problem: str, shown: Sequence[str]) -> list[int]:
         turns = [self.finished[name] for name in shown]
-        return self.sampler.encode(self.world.prompt(self.problems[problem], turns))
+        return self.sampler.encode(self.world.prompt(Material(self.problems[problem], shown=turns)))
 
     def sample_turn(self, turn: int) -> None:
         """Sample all replies of a turn, unless the disk has them."""

@@ -11,7 +11,7 @@ from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, writing
 from tilewright.loop.answer_evaluator import RETRY_DELAY_S, AnswerEvaluator, Evaluate
 from tilewright.loop.feedback import redacted
-from tilewright.loop.prompts import opening
+from tilewright.loop.prompts.opening import opening
 from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_state import PROBLEMS, best_of, score_of
 from tilewright.records import Problem

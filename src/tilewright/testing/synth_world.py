@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from tilewright.config import Config
 from tilewright.errors import ProblemError
+from tilewright.loop.candidate_text import code_of, patched
 from tilewright.loop.policies.base import Message
+from tilewright.loop.prompts.material import Material
 from tilewright.records import Case, Problem, SourceFile
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn
@@ -49,37 +50,47 @@ class SynthWorld:
             for number in numbers
         ]
 
-    def prompt(
-        self,
-        problem: Problem,  # noqa: ARG002 - one signature
-        shown: Sequence[Turn],
-        instruction: str = "",
-    ) -> tuple[Message, ...]:
-        """Return the messages that ask for an answer."""
-        messages = [Message(role="user", text=f"{QUESTION}{instruction}")]
-        for turn in shown:
-            if turn.reply is not None:
-                messages.append(Message(role="assistant", text=turn.reply.text))
-                messages.append(Message(role="user", text=turn.feedback))
+    def prompt(self, material: Material) -> tuple[Message, ...]:
+        """Return the messages that ask for an answer; the current program is the last one."""
+        messages = [Message(role="user", text=f"{QUESTION}{material.instruction}")]
+        shown = {turn.ask.id: turn for turn in (*material.shown, *material.parents)}
+        for turn in shown.values() if material.form != "conversation" else material.shown:
+            if code := code_of(turn):
+                messages.append(Message(role="assistant", text=code))
+                messages.append(Message(role="user", text=turn.feedback or AGAIN))
         return tuple(messages)
 
-    def evaluate_reply(
+    def draft(
         self,
         ask: Ask,
         problem: Problem,  # noqa: ARG002 - one signature
         reply: Reply,
         prompt: str = "",
+        base: str = "",
     ) -> Turn:
+        """Return the turn of a reply that is not judged yet."""
+        change = patched(base, reply.text) if base else None
+        text = change.code if change is not None else reply.text
+        refused = change.refused if change is not None else ""
+        source, code = ("", "") if refused else (digest_text(text), text)
+        code = code if change is not None else ""
+        return Turn(ask=ask, source=source, prompt=prompt, reply=reply, code=code, refused=refused)
+
+    def evaluate(
+        self,
+        draft: Turn,
+        problem: Problem,  # noqa: ARG002 - one signature
+        text: str = "",
+    ) -> Turn:
+        """Judge a draft."""
+        own = draft.reply.text if draft.reply is not None else ""
+        judgement = judge(text or draft.code or own)
+        update = {"judgements": (judgement,), "feedback": _feedback(judgement)}
+        return draft.model_copy(update=update)
+
+    def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
         """Judge a reply."""
-        judgement = judge(reply.text)
-        return Turn(
-            ask=ask,
-            source=digest_text(reply.text),
-            prompt=prompt,
-            reply=reply,
-            feedback=_feedback(judgement),
-            judgements=(judgement,),
-        )
+        return self.evaluate(self.draft(ask, problem, reply, prompt), problem)
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""

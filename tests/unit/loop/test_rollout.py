@@ -15,17 +15,20 @@ from tilewright.config import load
 from tilewright.errors import PolicyError, RecordError, ReplyRefused
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.answer_evaluator import AnswerEvaluator
-from tilewright.loop.budget import Budget, Usage
+from tilewright.loop.budget import Budget, BudgetGuard, Usage
 from tilewright.loop.driver import drive
+from tilewright.loop.history import RecordedHistory
 from tilewright.loop.policies.base import digest_of
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.policies.recorded import Recorded
 from tilewright.loop.policies.scripted import Scripted
-from tilewright.loop.prompts import AGAIN, conversation, opening
-from tilewright.loop.rollout import BudgetGuard, RolloutWorker
+from tilewright.loop.prompts.conversation import conversation
+from tilewright.loop.prompts.opening import AGAIN, opening
+from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_search import standalone
 from tilewright.loop.run_state import begin_session, best_of, resume_session, score_of
+from tilewright.loop.strategies.base import FixedList
 from tilewright.problems.loader import find_problem
 from tilewright.records import Candidate
 from tilewright.records.event_log import EventLog, read_events
@@ -33,6 +36,19 @@ from tilewright.records.events import Ask, Reply, Turn, TurnFinished
 
 PROBLEM = find_problem("softmax")
 CODE = "```python\nimport torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)\n```"
+
+
+def told(*turns: Turn) -> RecordedHistory:
+    """Return the history of some turns."""
+    history = RecordedHistory(FixedList([]))
+    for turn in turns:
+        history.tell(turn)
+    return history
+
+
+def numbered(number: int) -> str:
+    """Return a reply whose code differs from that of every other number."""
+    return CODE.replace("import torch", f"import torch  # {number}")
 
 
 def settings_of(*overrides: str):
@@ -55,7 +71,7 @@ def play(
     else:
         session = begin_session(tmp_path, BEGUN, [problem], settings)
     environment = environment_of(tmp_path, *script, settings=settings)
-    player = RolloutWorker(environment, policy, {problem.id: problem}, session.strategy.turns)
+    player = RolloutWorker(environment, policy, {problem.id: problem}, session.strategy)
     made = list(session.finished)
     with EventLog(tmp_path) as log:
         for turn in drive(
@@ -179,7 +195,7 @@ def test_a_candidate_is_measured_again_without_calling_the_model(tmp_path):
     environment = environment_of(tmp_path)
     before = environment.evaluate_reply(Ask(id="a", problem=PROBLEM.id), PROBLEM, Reply(text=CODE))
     player = RolloutWorker(
-        environment, Scripted(lambda *_: 1 / 0), {PROBLEM.id: PROBLEM}, {"a": before}
+        environment, Scripted(lambda *_: 1 / 0), {PROBLEM.id: PROBLEM}, told(before)
     )
     turn = player.play(Ask(id="b", problem=PROBLEM.id, role="measure", parents=("a",)))
     assert (turn.ask.id, turn.judgements[0].verdict) == ("b", "correct")
@@ -189,7 +205,7 @@ def test_a_turn_for_text_only_is_not_judged(tmp_path):
     bench = Bench()
     environment = RolloutEnvironment(settings_of(), AnswerEvaluator(tmp_path, bench))
     policy = Scripted(lambda messages, _: messages[-1].text[-5:])
-    player = RolloutWorker(environment, policy, {PROBLEM.id: PROBLEM}, {})
+    player = RolloutWorker(environment, policy, {PROBLEM.id: PROBLEM}, told())
     turn = player.play(Ask(id="a", problem=PROBLEM.id, role="say", instruction="Why?!"))
     assert turn.reply is not None
     assert (turn.reply.text, turn.judgements, bench.calls) == ("Why?!"[-5:], (), 0)
@@ -197,7 +213,7 @@ def test_a_turn_for_text_only_is_not_judged(tmp_path):
 
 def test_a_prompt_cannot_show_an_unfinished_turn(tmp_path):
     player = RolloutWorker(
-        environment_of(tmp_path), Scripted(lambda *_: CODE), {PROBLEM.id: PROBLEM}, {}
+        environment_of(tmp_path), Scripted(lambda *_: CODE), {PROBLEM.id: PROBLEM}, told()
     )
     with pytest.raises(RecordError, match="nowhere"):
         player.play(Ask(id="a", problem=PROBLEM.id, shown_turns=("nowhere",)))
@@ -205,7 +221,7 @@ def test_a_prompt_cannot_show_an_unfinished_turn(tmp_path):
 
 def test_the_best_is_correct_and_of_equal_ones_the_first(tmp_path):
     script = (reports.incorrect(), reports.correct(), reports.correct())
-    session, turns = play(tmp_path, lambda *_: CODE, script=script)
+    session, turns = play(tmp_path, lambda _, ask: numbered(ask.turn), script=script)
     best = best_of(turns, score_of(settings_of().loop))
     assert best[PROBLEM.id].ask.turn == 1
     assert len(session.strategy.turns) == 3
@@ -276,9 +292,7 @@ def test_finished_turns_are_on_disk_when_a_model_fails(tmp_path):
     settings = settings_of("loop.strategy=best_of_n", "loop.turns=8")
     session = begin_session(tmp_path, BEGUN, [PROBLEM], settings)
     environment = environment_of(tmp_path, settings=settings)
-    player = RolloutWorker(
-        environment, Choosy(None, 3), {PROBLEM.id: PROBLEM}, session.strategy.turns
-    )
+    player = RolloutWorker(environment, Choosy(None, 3), {PROBLEM.id: PROBLEM}, session.strategy)
     seen = []
     with EventLog(tmp_path) as log, pytest.raises(PolicyError, match="gone"):
         seen.extend(drive(session.strategy, player.play, log, max_concurrency=8))

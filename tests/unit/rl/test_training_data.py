@@ -15,6 +15,7 @@ from tilewright.cli.main import cli
 from tilewright.errors import ConfigError, ProblemError, RecordError
 from tilewright.loop.driver import replay
 from tilewright.loop.policies.base import Message
+from tilewright.loop.prompts.material import Material
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, EvalSummary, Reply, RequestsIssued, Turn, TurnFinished
 from tilewright.rl.masked_tensors import listed
@@ -343,7 +344,7 @@ def test_the_synthetic_world_lists_its_problems():
     assert [problem.id for problem in world.problems("synth/5-6")] == ["synth/5", "synth/6"]
     with pytest.raises(ProblemError, match="this world has synth"):
         world.problems("rmsnorm")
-    assert world.prompt(world.problems("synth")[0], ()) == (
+    assert world.prompt(Material(world.problems("synth")[0])) == (
         Message(role="user", text="Write a fast kernel."),
     )
 

@@ -114,6 +114,12 @@ class RoundRobin:
             asks += found
         return asks
 
+    @property
+    def stopped(self) -> str:
+        """Return the rule by which a member stopped; empty if none did."""
+        reasons = (getattr(member, "stopped", "") for member in self._members)
+        return next(filter(None, reasons), "")
+
     def tell(self, turn: Turn) -> None:
         """Give the result to the member that issued the request."""
         self._issued_by.pop(turn.ask.id).tell(turn)

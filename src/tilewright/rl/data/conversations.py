@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from tilewright.languages.reply_parser import spoken
-from tilewright.loop.prompts import conversation
+from tilewright.loop.prompts.conversation import conversation
 from tilewright.records import Problem
 from tilewright.records.events import RunStarted, Turn
 from tilewright.rl.data.logs import RunLog

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tilewright.languages.reply_parser import spoken
-from tilewright.loop.prompts import opening
+from tilewright.loop.prompts.opening import opening
 from tilewright.loop.table_input import ANY
 from tilewright.problems.loader import parse_problem
 from tilewright.records import Problem

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tilewright.errors import writing
 from tilewright.languages.reply_parser import parse_reply
-from tilewright.loop.prompts import opening
+from tilewright.loop.prompts.opening import opening
 from tilewright.loop.table_input import RowWriter
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem

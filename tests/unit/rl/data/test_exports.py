@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests import sample_reports as reports
 from tests.unit.loop.test_rollout import CODE, PROBLEM, play
 from tilewright.cli.main import cli
-from tilewright.loop.prompts import opening
+from tilewright.loop.prompts.opening import opening
 from tilewright.loop.run_state import lines_of
 from tilewright.loop.table_input import RowWriter, read_rows
 from tilewright.problems.loader import find_problem

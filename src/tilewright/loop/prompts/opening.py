@@ -1,13 +1,8 @@
-"""Prompts: the problem, then some earlier turns with the feedback about them."""
+"""The first message of every prompt: the computation, the rules, and the form of an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tilewright.languages.reply_parser import spoken
-from tilewright.loop.policies.base import Message
 from tilewright.records import Problem
-from tilewright.records.events import Turn
 
 WRITTEN_IN = {
     "triton": "Write its heavy part as Triton kernels (`@triton.jit`) that you launch yourself.",
@@ -43,27 +38,3 @@ def opening(problem: Problem, language: str | None) -> str:
         f"{problem.source.text.strip()}\n```\n\nWrite a Python file that defines {what}. {how}\n\n"
         f"{RULES}"
     )
-
-
-def conversation(
-    problem: Problem,
-    language: str | None,
-    shown: Sequence[Turn],
-    instruction: str = "",
-    override: str = "",
-) -> tuple[Message, ...]:
-    """Return the messages of a prompt: the opening, then each shown turn and its feedback.
-
-    The last message asks for an answer, and `instruction` is added to it. `Ask.prompt_override`
-    holds the words of others, of the shown turns and of this one. It replaces our words.
-    """
-    messages, ours = list[Message](), opening(problem, language)
-    for turn in shown:
-        if turn.reply is None:
-            continue
-        messages.append(Message(role="user", text=turn.ask.prompt_override or ours))
-        # Reasoning is not repeated: it is long, and the code holds its result.
-        messages.append(Message(role="assistant", text=spoken(turn.reply.text).strip()))
-        ours = f"{turn.feedback}\n\n{AGAIN}"
-    last = "\n\n".join(filter(None, (override or ours, instruction)))
-    return (*messages, Message(role="user", text=last))

@@ -1,0 +1,91 @@
+"""The history of a run: its finished turns, their estimates, and what each prompt may show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tilewright.loop.driver import Strategy
+from tilewright.loop.estimates import Estimate, Estimates
+from tilewright.records.events import Ask, Turn
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state at the moment of a request, which its prompt shows however late it is written."""
+
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+    """Reasons why earlier attempts on the first parent came to nothing, oldest first."""
+
+
+NO_SNAPSHOT = Snapshot()
+Documents = Callable[[Ask, Mapping[str, Turn]], tuple[str, ...]]
+"""Returns the digests of the documents that a request's prompt shows, from the turns so far."""
+
+
+class RecordedHistory:
+    """A strategy that keeps the finished turns for later prompts. Lifetime: one run."""
+
+    def __init__(self, strategy: Strategy, documents: Documents = lambda *_: ()) -> None:
+        self._strategy, self._documents = strategy, documents
+        self.turns: dict[str, Turn] = {}
+        """Turns by the id of their request, without the parts that no prompt shows."""
+        self.estimates = Estimates()
+        self.snapshots: dict[str, Snapshot] = {}
+        """By the id of each request without a result."""
+        self._judged: dict[tuple[str, str], str] = {}
+        self._failed: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def stopped(self) -> str:
+        """Return why the strategy stopped by its own rule; empty if it did not."""
+        return str(getattr(self._strategy, "stopped", ""))
+
+    def ask(self, limit: int) -> list[Ask]:
+        """Return the strategy's requests, with their documents."""
+        asks = []
+        for ask in self._strategy.ask(limit):
+            digests = ask.documents or self._documents(ask, self.turns)
+            asks.append(ask.model_copy(update={"documents": digests}) if digests else ask)
+            seen = tuple(dict.fromkeys((*ask.shown_turns, *ask.parents)))
+            failed = self._failed.get(ask.parents[0], ()) if ask.parents else ()
+            self.snapshots[ask.id] = Snapshot(self.estimates.snapshot(seen), failed)
+        return asks
+
+    def settle(self, turn: Turn) -> Turn:
+        """Mark a turn whose code was judged before: it costs nothing, and is no further trial."""
+        first = self.judged_before(turn.ask.problem, turn.source)
+        if first is None or turn.ask.role != "propose" or not turn.judgements:
+            return turn
+        free = tuple(item.model_copy(update={"seconds": 0.0}) for item in turn.judgements)
+        return turn.model_copy(update={"repeats": first.ask.id, "judgements": free})
+
+    def judged_before(self, problem: str, source: str) -> Turn | None:
+        """Return the first turn of a problem with this code that was judged."""
+        known = self._judged.get((problem, source)) if source else None
+        return None if known is None else self.turns[known]
+
+    def tell(self, turn: Turn) -> None:
+        """Keep a turn, and give it to the strategy."""
+        ask, reply = turn.ask, turn.reply
+        if reply is not None:
+            reply = reply.model_copy(update={"reasoning": "", "tokens": (), "logprobs": ()})
+        self.turns[ask.id] = turn.model_copy(update={"reply": reply})
+        self.snapshots.pop(ask.id, None)
+        self.estimates.add(turn)
+        if turn.source and turn.judgements and turn.judgements[0].verdict != "unjudged":
+            self._judged.setdefault((ask.problem, turn.source), ask.id)
+        if ask.parents and (reason := failure_of(turn)):
+            parent = ask.parents[0]
+            self._failed[parent] = (*self._failed.get(parent, ()), reason)
+        self._strategy.tell(turn)
+
+
+def failure_of(turn: Turn) -> str:
+    """Return why an attempt came to nothing; empty if it did not, or if nobody judged it."""
+    if turn.refused:
+        return turn.refused
+    if not turn.judgements or turn.judgements[0].verdict in ("correct", "unjudged"):
+        return ""
+    return f"{turn.judgements[0].verdict}: {turn.judgements[0].reason}"
