@@ -20,7 +20,7 @@ from tilewright.loop.feedback import JudgedAnswer, feedback
 from tilewright.loop.policies.base import Message, digest_of
 from tilewright.loop.prompts import messages_of
 from tilewright.loop.prompts.material import Material
-from tilewright.loop.prompts.programs import fenced
+from tilewright.loop.prompts.shown_programs import fenced
 from tilewright.problems.candidates import make_candidate
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalReport, EvalRequest, Problem, Protocol, SourceFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.loop.policies.base import Message
-from tilewright.loop.prompts import action, conversation, evolve, exemplars, patch, summary
+from tilewright.loop.prompts import action, conversation, evolve, exemplars, patch, summaries
 from tilewright.loop.prompts.material import Material
 from tilewright.records.events import Form
 
@@ -14,7 +14,7 @@ FORMS: dict[Form, Callable[[Material], tuple[Message, ...]]] = {
     "exemplars": exemplars.messages,
     "evolve": evolve.messages,
     "action": action.messages,
-    "summary": summary.messages,
+    "summary": summaries.messages,
     "patch": patch.messages,
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts.material import Material
 from tilewright.loop.prompts.opening import opening
-from tilewright.loop.prompts.programs import notes, program
+from tilewright.loop.prompts.shown_programs import notes, program
 
 REQUEST = "Make this one change and no other. Reply with the whole file, in one fenced code block."
 

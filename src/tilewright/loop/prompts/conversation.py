@@ -8,7 +8,7 @@ from tilewright.languages.reply_parser import spoken
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts.material import Material
 from tilewright.loop.prompts.opening import AGAIN, opening
-from tilewright.loop.prompts.programs import notes
+from tilewright.loop.prompts.shown_programs import notes
 from tilewright.records import Problem
 from tilewright.records.events import Turn
 

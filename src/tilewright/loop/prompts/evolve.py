@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts.material import Material
 from tilewright.loop.prompts.opening import AGAIN, opening
-from tilewright.loop.prompts.programs import notes, program, worst_first
+from tilewright.loop.prompts.shown_programs import notes, program, worst_first
 
 MAX_FAILED = 3
 """Failed attempts that a prompt names: the newest ones."""

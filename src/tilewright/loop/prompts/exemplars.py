@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts.material import Material
 from tilewright.loop.prompts.opening import opening
-from tilewright.loop.prompts.programs import notes, program, worst_first
+from tilewright.loop.prompts.shown_programs import notes, program, worst_first
 
 REQUEST = """Answer in three parts:
 1. Performance analysis: why is each program above as fast as it is? What does the faster one do \

@@ -12,7 +12,7 @@ from tilewright.records.events import Form, Turn
 
 @dataclass(frozen=True)
 class Document:
-    """A text that a prompt shows together with programs, for example a module of the knowledge base."""
+    """A text that a prompt shows together with programs: a module of the knowledge base, say."""
 
     digest: str
     title: str

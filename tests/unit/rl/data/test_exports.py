@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import sample_reports as reports
-from tests.unit.loop.test_rollout import CODE, PROBLEM, play
+from tests.unit.loop.test_rollout import PROBLEM, numbered, play
 from tilewright.cli.main import cli
 from tilewright.loop.prompts.opening import opening
 from tilewright.loop.run_state import lines_of
@@ -40,7 +40,11 @@ def get_init_inputs():
 def a_run(folder):
     folder.mkdir()
     script = (reports.incorrect(), reports.unjudged(), reports.correct())
-    play(folder, lambda _, ask: f"<think>why</think>answer {ask.turn}\n{CODE}", script=script)
+    play(
+        folder,
+        lambda _, ask: f"<think>why</think>answer {ask.turn}\n{numbered(ask.turn)}",
+        script=script,
+    )
     return folder
 
 
@@ -102,7 +106,7 @@ def test_each_turn_is_exported_once_in_its_own_context(tmp_path):
     (tmp_path / "run").mkdir()
     play(
         tmp_path / "run",
-        lambda _, ask: f"answer {ask.turn}\n{CODE}",
+        lambda _, ask: f"answer {ask.turn}\n{numbered(ask.turn)}",
         "loop.options={context: last_w, w: 1}",
         script=(reports.correct(), reports.incorrect(), reports.correct()),
     )
@@ -299,9 +303,12 @@ def test_runs_are_exported_in_the_cold_start_format(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     problem = find_problem(str(path))
-    code = "```python\nclass ModelNew:\n    pass\n```"
     script = (reports.incorrect(), reports.correct())
-    play(run, lambda *_: code, "loop.turns=2", script=script, problem=problem)
+
+    def write(_, ask):
+        return f"```python\nclass ModelNew:\n    turn = {ask.turn}\n```"
+
+    play(run, write, "loop.turns=2", script=script, problem=problem)
     (row,) = exported(run, "drkernel-coldstart")
     assert [item["role"] for item in row["messages"]] == ["user", "assistant"] * 2
     assert (row["num_rounds"], row["best_round"], row["final_speedup"]) == (2, 2, 1.42)

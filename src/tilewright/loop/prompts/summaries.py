@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts.material import Material
-from tilewright.loop.prompts.programs import program
+from tilewright.loop.prompts.shown_programs import program
 
 REQUEST = """Say what these attempts teach: which changes made programs faster, which broke them, \
 and what was not tried yet. Answer in XML, with your thoughts in <reasoning> and a text that \
