@@ -76,15 +76,23 @@ class LoopSection(Section):
     """How a model writes candidates, turn after turn."""
 
     strategy: str = "sequential"
-    """Search strategy: it decides which prompts to issue next."""
+    """Search strategy: it decides which prompts to issue next. Several with commas between them are
+    compared in one run."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """Options of that strategy, for example `context: top_w` and `w: 4`."""
+    """Options of that strategy, for example `context: top_w` and `w: 4`. Of several strategies each
+    has a mapping of its own under its name."""
     turns: int = Field(default=14, ge=1)
     """Turns of each trajectory."""
     samples: int = Field(default=1, ge=1)
-    """Trajectories of each problem."""
+    """Trajectories of each problem and strategy."""
+    trajectory_judged: int | None = Field(default=None, ge=1)
+    """Most different candidates of one trajectory that are judged."""
+    trajectory_device_s: float | None = Field(default=None, gt=0)
+    """Seconds of evaluations after which a trajectory issues no further request."""
+    final_trials: int = Field(default=0, ge=0)
+    """Further trials of the best candidate of each trajectory, after its end."""
     seed: int = 0
-    """Seed of the strategy's random values. Trajectory N of a problem gets `seed + N`."""
+    """Seed of the strategy's random values. Sample N of a strategy gets `seed + N`."""
     order: Literal["arrival", "asked"] = "arrival"
     """Order in which the strategy gets results. `asked`: that of its requests, whatever ends first,
     so that equal settings and verdicts give one log."""

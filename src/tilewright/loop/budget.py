@@ -53,14 +53,14 @@ class UsageMeter:
     """Counts what turns used, in the order of the log. Lifetime: one run."""
 
     def __init__(self, finished: Iterable[Turn] = ()) -> None:
-        self._judged: set[tuple[str, str]] = set()
+        self._judged: set[tuple[str, int, str]] = set()
         self.spent = Usage()
         for turn in finished:
             self.add(turn)
 
     def add(self, turn: Turn) -> None:
         """Count a turn; code that was judged before is no further candidate."""
-        reply, key = turn.reply, (turn.ask.problem, turn.source)
+        reply, key = turn.reply, (turn.ask.problem, turn.ask.sample, turn.source)
         evaluated = bool(turn.source and turn.judgements and not turn.repeats)
         self.spent += Usage(
             turns=1,

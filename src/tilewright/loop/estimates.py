@@ -18,8 +18,9 @@ WORST_FIRST: tuple[Verdict, ...] = ("rejected", "failed", "incorrect", "correct"
 """A candidate is as good as the worst of its judged trials."""
 NORMAL_95 = 1.959964
 """Half-width of a 95 % interval of a normal distribution, in standard deviations."""
-Key = tuple[str, str, str, str]
-"""Problem, digest of the code, protocol, condition."""
+Key = tuple[str, int, str, str, str]
+"""Problem, trajectory, digest of the code, protocol, condition. Trajectories are compared with each
+other, so none gets another one's trials."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Estimates:
             return
         condition = turn.judgements[0].condition if turn.judgements else ""
         protocol = turn.judgements[0].protocol if turn.judgements else ""
-        key = (turn.ask.problem, turn.source, protocol, condition)
+        key = (turn.ask.problem, turn.ask.sample, turn.source, protocol, condition)
         self._key_of[turn.ask.id] = key
         if not turn.judgements:
             # A draft: the request that judges it has its code.

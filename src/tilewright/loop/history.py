@@ -34,7 +34,7 @@ class RecordedHistory:
         self.estimates = Estimates()
         self.snapshots: dict[str, Snapshot] = {}
         """By the id of each request without a result."""
-        self._judged: dict[tuple[str, str], str] = {}
+        self._judged: dict[tuple[str, int, str], str] = {}
         self._failed: dict[str, tuple[str, ...]] = {}
 
     @property
@@ -55,15 +55,15 @@ class RecordedHistory:
 
     def settle(self, turn: Turn) -> Turn:
         """Mark a turn whose code was judged before: it costs nothing, and is no further trial."""
-        first = self.judged_before(turn.ask.problem, turn.source)
+        first = self.judged_before(turn.ask, turn.source)
         if first is None or turn.ask.role != "propose" or not turn.judgements:
             return turn
         free = tuple(item.model_copy(update={"seconds": 0.0}) for item in turn.judgements)
         return turn.model_copy(update={"repeats": first.ask.id, "judgements": free})
 
-    def judged_before(self, problem: str, source: str) -> Turn | None:
-        """Return the first turn of a problem with this code that was judged."""
-        known = self._judged.get((problem, source)) if source else None
+    def judged_before(self, ask: Ask, source: str) -> Turn | None:
+        """Return the first turn of a request's trajectory with this code that was judged."""
+        known = self._judged.get((ask.problem, ask.sample, source)) if source else None
         return None if known is None else self.turns[known]
 
     def tell(self, turn: Turn) -> None:
@@ -75,7 +75,7 @@ class RecordedHistory:
         self.snapshots.pop(ask.id, None)
         self.estimates.add(turn)
         if turn.source and turn.judgements and turn.judgements[0].verdict != "unjudged":
-            self._judged.setdefault((ask.problem, turn.source), ask.id)
+            self._judged.setdefault((ask.problem, ask.sample, turn.source), ask.id)
         if ask.parents and (reason := failure_of(turn)):
             parent = ask.parents[0]
             self._failed[parent] = (*self._failed.get(parent, ()), reason)

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 
 from tilewright.records.events import Turn
 
-Key = tuple[str, str]
-"""Problem, digest of the code."""
+Key = tuple[str, int, str]
+"""Problem, trajectory, digest of the code."""
 
 
 class JudgedOnce:

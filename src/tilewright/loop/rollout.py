@@ -77,9 +77,9 @@ class RolloutWorker:
         """Judge a draft, unless the same code was judged before or is being judged."""
         if draft.refused:
             return self._environment.evaluate(draft, problem)
-        known = self._history.judged_before(problem.id, draft.source)
+        known = self._history.judged_before(draft.ask, draft.source)
         if known is None:
-            key = (problem.id, draft.source)
+            key = (problem.id, draft.ask.sample, draft.source)
             known = self._once.judge(key, lambda: self._environment.evaluate(draft, problem))
             if known.ask.id == draft.ask.id:
                 return known

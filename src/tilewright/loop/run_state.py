@@ -10,14 +10,15 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from tilewright.config import Config, LoopSection
-from tilewright.errors import RecordError, writing
+from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.budget import Budget
 from tilewright.loop.driver import Strategy, replay
 from tilewright.loop.history import RecordedHistory
 from tilewright.loop.strategies.base import Factory, FixedList, Plan, RoundRobin, Score
+from tilewright.loop.strategies.trajectory import Trajectory, TrajectoryLimits
 from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
 from tilewright.records.events import Ask, RunStarted, Turn, TurnFinished
@@ -178,24 +179,61 @@ def lines_of(path: Path) -> list[str]:
 
 
 def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:
+    """Return the trajectories of a run, as many of each strategy and problem as there are samples.
+
+    Trajectory N belongs to the strategy at place N // samples, with the seed N % samples.
+    """
     section, score = settings.loop, score_of(settings.loop)
-    make = cast("Factory", load("strategies", section.strategy, packages=settings.plugins))
-    return RoundRobin(
-        [
-            make(
-                Plan(
-                    problem=problem.id,
-                    sample=sample,
-                    turns=section.turns,
-                    seed=section.seed + sample,
-                    options=section.options,
-                ),
-                score,
-            )
-            for problem in problems
-            for sample in range(section.samples)
-        ]
+    limits = TrajectoryLimits(
+        section.trajectory_judged, section.trajectory_device_s, section.final_trials
     )
+    members = []
+    for problem in problems:
+        for place, name in enumerate(strategy_names(section)):
+            make = cast("Factory", load("strategies", name, packages=settings.plugins))
+            for number in range(section.samples):
+                plan = Plan(
+                    problem=problem.id,
+                    sample=place * section.samples + number,
+                    turns=section.turns,
+                    seed=section.seed + number,
+                    options=options_of(section, name),
+                )
+                members.append(Trajectory(make(plan, score), plan, score, limits))
+    return RoundRobin(members)
+
+
+def strategy_names(section: LoopSection) -> list[str]:
+    """Return the strategies that a run compares, usually one.
+
+    Raises:
+        ConfigError: a name is empty or occurs twice.
+    """
+    names = [name.strip() for name in section.strategy.split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        raise ConfigError(
+            f"loop.strategy {section.strategy!r}: write the names of different strategies with "
+            "commas between them"
+        )
+    return names
+
+
+def options_of(section: LoopSection, name: str) -> dict[str, Any]:
+    """Return the options of one strategy; with several strategies each has its own mapping.
+
+    Raises:
+        ConfigError: an option belongs to no strategy of the run.
+    """
+    names = strategy_names(section)
+    if len(names) == 1:
+        return section.options
+    for key, value in section.options.items():
+        if key not in names or not isinstance(value, dict):
+            raise ConfigError(
+                f"loop.options.{key}: with several strategies write loop.options.NAME.OPTION; "
+                f"the strategies are {', '.join(names)}"
+            )
+    return dict(section.options.get(name, {}))
 
 
 def score_of(section: LoopSection) -> Score:

@@ -1,0 +1,111 @@
+"""One trajectory: a strategy within its own limits, whose best candidate is measured again.
+
+Every strategy of a comparison gets the same limits. The trials at the end select nothing, so that
+their mean is not biased as the trials are that made a candidate the best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.loop.driver import Strategy
+from tilewright.loop.estimates import Estimates
+from tilewright.loop.strategies.base import Plan, Score
+from tilewright.records.events import Ask, Turn
+
+REMEASURE = "remeasure"
+"""Operator of the requests that measure the best candidate of a trajectory again."""
+
+
+@dataclass(frozen=True)
+class TrajectoryLimits:
+    """Most resources of one trajectory. `None`: no limit of its own."""
+
+    judged: int | None = None
+    """Different candidates that are judged."""
+    device_s: float | None = None
+    """Seconds of evaluations; the one that exceeds it is the last."""
+    final_trials: int = 0
+    """Further trials of the best candidate at the end, beyond the other limits."""
+
+
+class Trajectory:
+    """A strategy that ends at its limits. Lifetime: one run."""
+
+    def __init__(self, inner: Strategy, plan: Plan, score: Score, limits: TrajectoryLimits) -> None:
+        self._inner, self._plan, self._score, self._limits = inner, plan, score, limits
+        self._open: dict[str, Ask] = {}
+        self._sources: set[str] = set()
+        self._device_s = 0.0
+        self._estimates = Estimates()
+        self._scores: dict[str, float] = {}
+        self._over = False
+        self._final = 0
+
+    @property
+    def stopped(self) -> str:
+        """Return the rule by which the strategy stopped itself; empty if it did not."""
+        return str(getattr(self._inner, "stopped", ""))
+
+    def ask(self, limit: int) -> list[Ask]:
+        """Return requests of the strategy, and at its end those that measure the best again."""
+        asks: list[Ask] = []
+        room = self._room(limit)
+        if not self._over and room:
+            asks = self._inner.ask(room)
+        self._over = self._over or (not asks and not self._open and limit > 0)
+        while self._over and not self._open and len(asks) < limit and self._wants_trial():
+            asks.append(self._trial())
+        self._open |= {ask.id: ask for ask in asks}
+        return asks
+
+    def _room(self, limit: int) -> int:
+        """Return how many requests may be made; each may be another candidate to judge."""
+        limits = self._limits
+        if limits.device_s is not None and self._device_s >= limits.device_s:
+            return 0
+        if limits.judged is None:
+            return limit
+        pending = sum(ask.role in ("propose", "measure") for ask in self._open.values())
+        return max(min(limit, limits.judged - len(self._sources) - pending), 0)
+
+    def _wants_trial(self) -> bool:
+        return self._final < self._limits.final_trials and bool(self._scores)
+
+    def _trial(self) -> Ask:
+        best = max(self._scores, key=self._scores.__getitem__)
+        self._final += 1
+        plan = self._plan
+        return Ask(
+            id=f"{plan.problem}#{plan.sample}.{REMEASURE}{self._final}",
+            problem=plan.problem,
+            sample=plan.sample,
+            turn=plan.turns + self._final,
+            role="measure",
+            parents=(best,),
+            operator=REMEASURE,
+        )
+
+    def tell(self, turn: Turn) -> None:
+        """Count a turn, and give it to the strategy unless it belongs to the trials at the end."""
+        del self._open[turn.ask.id]
+        if turn.ask.operator == REMEASURE:
+            return
+        self._device_s += sum(item.seconds for item in turn.judgements)
+        if turn.judgements and turn.source:
+            self._sources.add(turn.source)
+            self._estimates.add(turn)
+            self._note(turn)
+        self._inner.tell(turn)
+
+    def _note(self, turn: Turn) -> None:
+        """Keep the score of a correct candidate: the mean of its trials, or its one score."""
+        # The code of a `measure` request is that of the request that wrote it.
+        writer = turn.ask.parents[0] if turn.ask.role == "measure" else turn.ask.id
+        estimate = self._estimates.of(turn.ask.id)
+        if estimate.verdict != "correct":
+            self._scores.pop(writer, None)
+            return
+        score = estimate.speedup if estimate.speedup is not None else self._score(turn)
+        if score is not None:
+            self._scores[writer] = score
