@@ -1,0 +1,74 @@
+"""A trajectory ends at its limits, and then measures its best candidate again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.loop.test_history import judged
+from tilewright.loop.strategies import beam, best_of_n
+from tilewright.loop.strategies.base import Plan
+from tilewright.loop.strategies.trajectory import REMEASURE, Trajectory, TrajectoryLimits
+from tilewright.records.events import Ask, Turn
+
+SPEEDS = {0: 1.0, 1: 3.0, 2: None, 3: 2.0}
+
+
+def score(turn: Turn) -> float | None:
+    return turn.judgements[0].speedup if turn.judgements else None
+
+
+def answered(ask: Ask, source: str = "") -> Turn:
+    speedup = SPEEDS.get(ask.turn, 1.5)
+    made = judged(ask.id, speedup, source=source or ask.id)
+    return made.model_copy(update={"ask": ask})
+
+
+def run(trajectory: Trajectory, width: int, same: bool = False) -> list[Ask]:
+    """Answer all requests, `width` at a time; return them in order."""
+    seen: list[Ask] = []
+    while asks := trajectory.ask(width):
+        seen += asks
+        for ask in asks:
+            trajectory.tell(answered(ask, "same" if same else ""))
+    return seen
+
+
+@pytest.mark.parametrize("width", [1, 3, 8])
+def test_no_more_candidates_are_judged_than_allowed(width):
+    plan = Plan(problem="p", turns=20)
+    limits = TrajectoryLimits(judged=4, final_trials=2)
+    seen = run(Trajectory(best_of_n.make(plan, score), plan, score, limits), width)
+    assert [ask.role for ask in seen] == ["propose"] * 4 + ["measure"] * 2
+    assert [ask.parents for ask in seen[4:]] == [("p#0.1",)] * 2
+    assert {ask.operator for ask in seen[4:]} == {REMEASURE}
+    assert len({ask.id for ask in seen}) == 6
+
+
+def test_equal_code_counts_once():
+    plan = Plan(problem="p", turns=9)
+    limits = TrajectoryLimits(judged=2)
+    seen = run(Trajectory(best_of_n.make(plan, score), plan, score, limits), 1, same=True)
+    assert len(seen) == 9
+
+
+def test_seconds_of_evaluations_end_a_trajectory():
+    plan = Plan(problem="p", turns=20)
+    limits = TrajectoryLimits(device_s=5.0)
+    # Each evaluation takes two seconds.
+    assert len(run(Trajectory(best_of_n.make(plan, score), plan, score, limits), 1)) == 3
+
+
+def test_without_limits_nothing_changes():
+    plan = Plan(problem="p", turns=12, options={"width": 2, "branches": 2})
+    bare = run(beam.make(plan, score), 3)  # type: ignore[arg-type]
+    assert run(Trajectory(beam.make(plan, score), plan, score, TrajectoryLimits()), 3) == bare
+
+
+def test_where_nothing_is_correct_nothing_is_measured_again():
+    plan = Plan(problem="p", turns=1)
+    trajectory = Trajectory(
+        best_of_n.make(plan, score), plan, score, TrajectoryLimits(None, None, 3)
+    )
+    (ask,) = trajectory.ask(1)
+    trajectory.tell(judged(ask.id, None).model_copy(update={"ask": ask}))
+    assert trajectory.ask(1) == []
