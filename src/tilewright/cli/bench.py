@@ -13,7 +13,7 @@ from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli import options
 from tilewright.cli.lint import lint_results
-from tilewright.cli.optimize import MODEL_OPTIONS, asks_a_model, opened
+from tilewright.cli.optimize import MODEL_OPTIONS, asks_a_model, further_models, opened
 from tilewright.cli.options import load_settings, number, one_model, option, ready_to_judge
 from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
@@ -36,6 +36,7 @@ from tilewright.records.event_log import EventLog, read_events, turns_of
 from tilewright.records.events import Ask, RunStarted, Turn
 from tilewright.records.run_folder import create_run
 from tilewright.scoring.learning_curves import curves
+from tilewright.scoring.strategy_table import strategy_table
 from tilewright.scoring.summary import summary_of, weak_problems
 
 PROTOCOLS = ("strict", "official")
@@ -114,8 +115,9 @@ def _of_model(given: dict[str, Any]) -> int:
     ended, turns = SearchResult(), list(run.finished)
     with (
         closing(policy),
+        further_models(settings) as models,
         run_progress("bench", run.folder, verbose=given["verbose"]) as progress,
-        closing(play(run, settings, policy, progress, ended)) as played,
+        closing(play(run, settings, policy, progress, ended, models)) as played,
     ):
         for turn in islice(played, given["max_candidates"]):
             turns.append(turn)
@@ -123,6 +125,9 @@ def _of_model(given: dict[str, Any]) -> int:
     weak = weak_problems(turns).union(run.begun.unsound_problems)
     spent = usage_of(turns).model_dump()
     summary = {**summary_of(turns, weak), "curves": curves(turns, weak), "spent": spent}
+    begun = run.begun
+    if len(begun.strategies) > 1:
+        summary["strategies"] = strategy_table(turns, begun.strategies, begun.samples)
     show_result(given["as_json"], {"run": str(run.folder), **summary}, bench_view(summary))
     if ended.lacking:
         print_line(f"the budget of {ended.lacking} is used up")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,15 @@ from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli import options
 from tilewright.cli.lint import lint_results
-from tilewright.cli.options import group, load_settings, one_model, option, setting, switch
+from tilewright.cli.options import (
+    group,
+    load_settings,
+    one_model,
+    option,
+    repeated,
+    setting,
+    switch,
+)
 from tilewright.cli.output import print_line
 from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
@@ -29,6 +37,7 @@ from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.run_search import SearchResult, play, remeasure_best
 from tilewright.loop.run_state import CANDIDATES, SearchRun, best_of
 from tilewright.loop.strategies.base import Score
+from tilewright.loop.warm_start import stored_candidates, write_seeds
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import RequestsIssued, RunStarted, Turn
@@ -45,15 +54,20 @@ MAY_CHANGE = (
 FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
 """Options that a resumed run may not be given."""
 SHOWN = ("verdict", "speedup", "speedup_low", "speedup_high")
+STOPPED = {
+    "stalled": "no candidate was better for as many turns as its option allows",
+    "reached": "a candidate reached the speed-up of its option",
+}
 
 
 MODEL_HELP = "Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py."
 MODEL_OPTIONS = group(
     option("--model", "NAME", MODEL_HELP),
     setting("--base-url", "model.base_url", "URL of the model server.", metavar="URL"),
-    setting("--strategy", "loop.strategy", "Search strategy.", metavar="NAME"),
+    setting("--strategy", "loop.strategy", "Search strategies, with commas.", metavar="NAMES"),
     setting("--turns", "loop.turns", "Turns of each trajectory.", type=int),
-    setting("--samples", "loop.samples", "Trajectories of each problem.", type=int),
+    setting("--samples", "loop.samples", "Trajectories of each problem.", "--seeds", type=int),
+    repeated("--from", "RUN", "Begin with the best candidates of an earlier run.", "warm_start"),
     setting("--max-concurrency", "loop.max_concurrency", "Most turns at the same time.", type=int),
     setting("--max-turns", "loop.max_turns", "Most turns over all trajectories.", type=int),
     setting("--max-tokens", "loop.max_tokens", "Most tokens of prompts and replies.", type=int),
@@ -85,8 +99,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     run, settings, policy = opened(given, "optimize")
     ended, score, turns = SearchResult(), run_state.score_of(settings.loop), list(run.finished)
     shown = run_progress("optimize", run.folder, verbose=given["verbose"])
-    with closing(policy), shown as progress:
-        for turn in play(run, settings, policy, progress, ended):
+    with closing(policy), further_models(settings) as models, shown as progress:
+        for turn in play(run, settings, policy, progress, ended, models):
             turns.append(turn)
             progress.note(_line(turns, score))
         best = best_of(turns, score).items()
@@ -114,12 +128,27 @@ def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]
         problems=given["problem"],
         protocols=(settings.eval.protocol,),
         language=settings.loop.language,
+        strategies=tuple(run_state.strategy_names(settings.loop)),
+        samples=settings.loop.samples,
         evaluator=__version__,
         device=model,
         **(lint_results(problems, settings, model) if kind == "bench" else {}),
     )
+    earlier = [Path(name) for name in given["warm_start"]]
+    seeds = stored_candidates(earlier, problems, settings.loop.warm_start)
     folder = create_run(settings.runs, config.dump(settings))
+    write_seeds(folder, seeds)
     return run_state.begin_session(folder, begun, problems, settings), settings, policy
+
+
+@contextmanager
+def further_models(settings: Config) -> Iterator[dict[str, Policy]]:
+    """Yield the models of the setting `models` by their role, and close them."""
+    with ExitStack() as stack:
+        yield {
+            role: stack.enter_context(closing(choose_policy(model.name, model)))
+            for role, model in settings.models.items()
+        }
 
 
 def asks_a_model(run: str | None) -> bool:
@@ -184,6 +213,7 @@ def _document(
         "turns": len(turns),
         "spent": usage_of(turns).model_dump(),
         "ended_for": ended.lacking or None,
+        "stopped": ended.stopped or None,
         "winners": best,
     }
 
@@ -199,5 +229,7 @@ def print_end(document: dict[str, Any], folder: Path) -> None:
         print_line("no answer was correct")
     if document["ended_for"]:
         print_line(f"the budget of {document['ended_for']} is used up")
+    if document["stopped"]:
+        print_line(f"the strategy ended: {STOPPED[document['stopped']]}")
     verb = "optimize --resume" if document["ended_for"] else "report"
     print_line(f"run {folder}; next: tilewright {verb} {folder}")

@@ -56,6 +56,10 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
             sections.append(("as published", _published(numbers["published"])))
     if len(summary.get("curves", ())) > 1:
         sections.append(("turn by turn", _curves(summary["curves"])))
+    if found := summary.get("strategies"):
+        sections.append(("strategies", _strategies(found["rows"])))
+        sections.append(("strategies, each trajectory", _costs(found["rows"])))
+        sections.append(("paired differences", _differences(found["differences"])))
     if found := summary.get("drkernel"):
         shares = ((of, *map(_share, found[name].values())) for name, of in TRAJECTORY_TURNS.items())
         drkernel = table("of each trajectory", *found["last"], rows=shares)
@@ -64,6 +68,41 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
         sections.append(("verdicts that differ", _flips(summary["flips"])))
     parts = [part for title, view in sections for part in ("", Text(title, style="bold"), view)]
     return Group(Text(head, style="bold"), *parts)
+
+
+def _strategies(rows: list[dict[str, Any]]) -> RenderableType:
+    made = table("strategy", "re-measured best", "near best", "to 90 %", "claimed / re-measured")
+    for row in rows:
+        made.add_row(
+            row["strategy"],
+            f"{row['speedup']:.2f}x [{row['low']:.2f}, {row['high']:.2f}]",
+            f"{row['near_best']:.0%}",
+            known("{:.0f}", row["judged_to_90"]),
+            known("{:.3f}", row["claimed_over_remeasured"]),
+        )
+    return made
+
+
+def _costs(rows: list[dict[str, Any]]) -> RenderableType:
+    made = table("strategy", "judged", "drafts unjudged", "device s", "tokens", "wrong winners")
+    for row in rows:
+        made.add_row(
+            row["strategy"],
+            f"{row['judged']:.0f}",
+            f"{row['refused']:.1f}",
+            f"{row['device_s']:.0f}",
+            f"{row['tokens']:.0f}",
+            f"{row['wrong_winners']:.0%}",
+        )
+    return made
+
+
+def _differences(rows: list[dict[str, Any]]) -> RenderableType:
+    made = table("strategies", "ratio", "better")
+    for row in rows:
+        ratio = f"{row['ratio']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        made.add_row(" / ".join(row["strategies"]), ratio, row["better"])
+    return made
 
 
 def _published(found: dict[str, Any]) -> RenderableType:

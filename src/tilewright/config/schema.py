@@ -72,6 +72,13 @@ class ModelSection(Section):
     """Fields that are added to each request unchanged, for options of one server."""
 
 
+class NamedModel(ModelSection):
+    """A further model of a search, with its own server, prices and number of requests."""
+
+    name: str
+    """Name of the model, as for `--model`."""
+
+
 class LoopSection(Section):
     """How a model writes candidates, turn after turn."""
 
@@ -89,6 +96,8 @@ class LoopSection(Section):
     """Most different candidates of one trajectory that are judged."""
     trajectory_device_s: float | None = Field(default=None, gt=0)
     """Seconds of evaluations after which a trajectory issues no further request."""
+    warm_start: int = Field(default=3, ge=1)
+    """Most candidates of each problem that a run takes from earlier ones (`--from`)."""
     final_trials: int = Field(default=0, ge=0)
     """Further trials of the best candidate of each trajectory, after its end."""
     seed: int = 0
@@ -191,6 +200,9 @@ class Config(Section):
     after it, only devices of that kind are used."""
     eval: EvalSection = EvalSection()
     model: ModelSection = ModelSection()
+    models: dict[str, NamedModel] = Field(default_factory=dict)
+    """Further models, by the role that a strategy has for them: `coder` or `decider`. A role
+    without one is played by the model of the run."""
     loop: LoopSection = LoopSection()
     reward: RewardSection = RewardSection()
     serve: ServeSection = ServeSection()

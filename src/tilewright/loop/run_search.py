@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from tilewright.loop.policies.base import Policy
 from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_state import SearchRun, budget_of
+from tilewright.loop.warm_start import WarmStart, read_seeds
 from tilewright.problems.requests import build_request
 from tilewright.records import Candidate, EvalReport, Problem
 from tilewright.records.event_log import EventLog
@@ -34,12 +35,21 @@ class SearchResult:
 
     lacking: str = ""
     """The resource of the budget that was used up."""
+    stopped: str = ""
+    """The rule by which a strategy stopped itself: `stalled` or `reached`."""
 
 
 def play(
-    session: SearchRun, settings: Config, policy: Policy, shown: OnEvent, ended: SearchResult
+    session: SearchRun,
+    settings: Config,
+    policy: Policy,
+    shown: OnEvent,
+    ended: SearchResult,
+    models: Mapping[str, Policy] | None = None,
 ) -> Generator[Turn]:
     """Yield turns until the strategies end or the budget is used up.
+
+    `models` holds further models by their role; `policy` plays all other roles.
 
     Raises:
         PolicyError: the model cannot answer.
@@ -49,7 +59,11 @@ def play(
     executor, judge = open_evaluator(settings, session.folder, shown)
     environment = RolloutEnvironment(settings, judge)
     problems = {problem.id: problem for problem in session.problems}
-    player = RolloutWorker(environment, policy, problems, session.strategy)
+    seeds = read_seeds(session.folder)
+    # Seeds take the place of the model that writes programs.
+    models = {role: WarmStart(model, seeds) for role, model in (models or {}).items()}
+    policy = WarmStart(policy, seeds)
+    player = RolloutWorker(environment, policy, problems, session.strategy, models=models)
     budget = BudgetGuard(
         budget_of(section),
         session.finished,
@@ -62,7 +76,8 @@ def play(
     def stop() -> None:
         judge.stop()
         executor.kill()
-        policy.close()
+        for model in (policy, *models.values()):
+            model.close()
 
     def end() -> None:
         late.set()
@@ -96,6 +111,7 @@ def play(
         timer.cancel()
         executor.close()
     ended.lacking = "wall_s" if late.is_set() else budget.lacking
+    ended.stopped = session.strategy.stopped
 
 
 def stop_of(lacking: str, own: str) -> SearchStopped:

@@ -169,6 +169,10 @@ class RunStarted(Record):
     problems: str
     protocols: tuple[Protocol, ...]
     language: str | None = None
+    strategies: tuple[str, ...] = ()
+    """Strategies of a search, in the order of their trajectories."""
+    samples: int = Field(default=1, ge=1)
+    """Trajectories of each problem and strategy."""
     evaluator: str
     device: str
     unsound_problems: dict[str, tuple[str, ...]] = Field(default_factory=dict)

@@ -74,6 +74,6 @@ def test_view_prints_turns_and_writes_a_page(tmp_path):
 
 def test_a_best_candidate_that_fails_its_re_check_is_named_with_the_reason(capsys):
     winner = {"file": "w.py", "verdict": "rejected", "speedup": None, "reason": "it burned CPU"}
-    print_end({"winners": {"p": winner}, "ended_for": None}, Path("runs/r"))
+    print_end({"winners": {"p": winner}, "ended_for": None, "stopped": None}, Path("runs/r"))
 
     assert "p: measured once more: rejected (it burned CPU); w.py" in capsys.readouterr().err

@@ -12,9 +12,7 @@ from tilewright.loop.driver import Strategy
 from tilewright.loop.estimates import Estimates
 from tilewright.loop.strategies.base import Plan, Score
 from tilewright.records.events import Ask, Turn
-
-REMEASURE = "remeasure"
-"""Operator of the requests that measure the best candidate of a trajectory again."""
+from tilewright.scoring.strategy_table import REMEASURE
 
 
 @dataclass(frozen=True)

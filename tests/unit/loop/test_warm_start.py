@@ -1,0 +1,60 @@
+"""Warm start: candidates of earlier runs come first, and are judged again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import sample_reports as reports
+from tests.unit.loop.test_rollout import PROBLEM, numbered, play
+from tilewright.errors import ConfigError
+from tilewright.loop.policies.scripted import Scripted
+from tilewright.loop.warm_start import WarmStart, read_seeds, stored_candidates, write_seeds
+from tilewright.problems.loader import find_problem
+from tilewright.records.events import Ask
+
+
+def earlier(tmp_path: Path) -> Path:
+    folder = tmp_path / "earlier"
+    folder.mkdir()
+    script = (reports.incorrect(), reports.correct(), reports.correct())
+    play(folder, lambda _, ask: numbered(ask.turn), script=script)
+    return folder
+
+
+def test_the_fastest_different_correct_candidates_are_taken(tmp_path):
+    folder = earlier(tmp_path)
+    found = stored_candidates([folder], [PROBLEM], 5)
+    assert {item.problem for item in found} <= {PROBLEM.id}
+    assert len({item.code for item in found}) == len(found)
+    assert all(item.origin.startswith("earlier ") for item in found)
+    assert len(stored_candidates([folder, folder], [PROBLEM], 1)) <= 1
+
+
+def test_a_candidate_of_another_problem_is_not_taken(tmp_path):
+    assert stored_candidates([earlier(tmp_path)], [find_problem("layernorm")], 5) == []
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"--from .*nowhere: it is no run"):
+        stored_candidates([tmp_path / "nowhere"], [PROBLEM], 1)
+
+
+def test_stored_candidates_answer_the_first_requests_of_each_trajectory(tmp_path):
+    seeds = stored_candidates([earlier(tmp_path)], [PROBLEM], 1)
+    run = tmp_path / "new"
+    run.mkdir()
+    write_seeds(run, seeds)
+    assert read_seeds(run) == seeds
+    policy = WarmStart(Scripted(lambda *_: "the model"), read_seeds(run))
+    first = [
+        policy.answer((), Ask(id=f"{sample}.{turn}", problem=PROBLEM.id, sample=sample, turn=turn))
+        for sample in range(2)
+        for turn in range(2)
+    ]
+    said = ["the model" if reply.text == "the model" else "stored" for reply in first]
+    assert said == (["stored", "the model"] * 2 if seeds else ["the model"] * 4)
+    assert seeds, "the earlier run has a correct candidate"
+    assert first[0].model.startswith("from: earlier ")
+    assert first[0].reply_tokens == 0
