@@ -24,6 +24,7 @@ LIGHT = [
     "tilewright.scoring",
     "tilewright.checks",
     "tilewright.languages",
+    "tilewright.knowledge",
     "tilewright.problems",
     "tilewright.executors",
     "tilewright.rl.data.exports",

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from pydantic import ValidationError
-
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator.devices.recorded_environment import (
-    device_key,
-    read_by_device,
-    write_for_device,
-)
+from tilewright.evaluator.devices.recorded_environment import device_key
+from tilewright.evaluator.devices.stored_ceilings import read_ceilings, write_ceilings
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import (
     CaseMeasured,
@@ -27,10 +22,8 @@ from tilewright.evaluator.timing.case_timings import CaseTimes, corrected_times
 from tilewright.evaluator.verdict import Observations
 from tilewright.records import Ceilings, Label, Work
 from tilewright.records.codes import LabelName, Stage
-from tilewright.records.version1 import upgrade
 from tilewright.scoring import bootstrap
 
-FILE = "ceilings.json"
 OUTPUT_GRAIN_BYTES = 512
 """Outputs take multiples of this: the alignment of torch's allocator on a GPU."""
 ALLOCATOR_FACTOR = 1.25
@@ -135,10 +128,7 @@ def slowdown_share(times: CaseTimes, baseline: str, alone_s: float) -> float:
 
 def known_ceilings(host: DeviceHost) -> Ceilings | None:
     """Return the ceilings of this device if an earlier evaluation measured them."""
-    with suppress(KeyError, TypeError, ValidationError):
-        stored = read_by_device(host.home / FILE)[device_key(host.cores, host.device)]
-        return Ceilings.model_validate(upgrade(Ceilings, stored))
-    return None
+    return read_ceilings(host.home, device_key(host.cores, host.device))
 
 
 def complete_ceilings(session: EvaluationSession) -> None:
@@ -167,8 +157,7 @@ def complete_ceilings(session: EvaluationSession) -> None:
         )
         # On a full disk the next evaluation measures again.
         with suppress(OSError):
-            key = device_key(host.cores, host.device)
-            write_for_device(host.home / FILE, key, measured.model_dump())
+            write_ceilings(host.home, device_key(host.cores, host.device), measured)
 
 
 def record_workload(observations: Observations, case: str, found: CaseMeasured) -> None:
