@@ -1,1 +1,1 @@
-"""SynthKernel-1: synthetic programs with exact verdicts, for training runs without a device."""
+"""Checks for plug-ins, and SynthKernel-1: synthetic programs with exact verdicts."""
