@@ -26,78 +26,25 @@ KEYWORD_SCORE, TITLE_SCORE, DEVICE_SCORE = 3, 2, 2
 SAME_LANGUAGE_SCORE, SAME_DEVICE_SCORE = 1, 2
 """Points of a module that names the language or the device of the query."""
 STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "can",
-        "do",
-        "for",
-        "from",
-        "has",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "kernel",
-        "may",
-        "more",
-        "my",
-        "no",
-        "not",
-        "of",
-        "on",
-        "one",
-        "or",
-        "so",
-        "than",
-        "that",
-        "the",
-        "this",
-        "to",
-        "too",
-        "use",
-        "used",
-        "what",
-        "when",
-        "with",
-    ]
+    (
+        *("a", "an", "and", "are", "as", "at", "be", "by", "can", "case", "do", "does", "each"),
+        *("first", "for", "from", "has", "how", "i", "if", "in", "into", "is", "it", "its"),
+        *("kernel", "kernels", "may", "more", "my", "need", "no", "none", "not", "of", "on"),
+        *("one", "only", "or", "per", "so", "than", "that", "the", "there", "this", "to", "too"),
+        *("two", "use", "used", "what", "when", "where", "which", "with"),
+    )
 )
 """Words that tell no module from another."""
-BOTTLENECKS = frozenset(
-    [
-        "bandwidth",
-        "bank",
-        "bottleneck",
-        "cache",
-        "compute",
-        "dram",
-        "hbm",
-        "l2",
-        "latency",
-        "launch",
-        "limit",
-        "memory",
-        "occupancy",
-        "register",
-        "roofline",
-        "shared",
-        "spill",
-        "stall",
-        "tensor",
-        "throughput",
-    ]
+BOTTLENECKS = (
+    *("bandwidth", "bank", "bottleneck", "cache", "compute", "dram", "hbm", "l2", "latency"),
+    *("launch", "limit", "memory", "occupancy", "register", "roofline", "shared", "spill", "stall"),
+    *("tensor", "throughput"),
 )
-"""Words, in the form of `words_of`, that name a limit of the hardware."""
+"""Words that name a limit of the hardware."""
+ENDINGS = ("ing", "ed", "es", "s", "e")
+"""Endings of which a word loses the first that it has, so that forms of one word are equal."""
+MIN_STEM = 3
+"""Fewest letters that are left of a word without its ending."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -111,9 +58,8 @@ class RankedModule:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text in lower case and singular, without `STOP_WORDS`."""
-    found = (_singular(part) for part in _WORD.findall(text.lower()))
-    return frozenset(found) - STOP_WORDS
+    """Return the words of a text in lower case, without `STOP_WORDS` and without endings."""
+    return frozenset(_stem(word) for word in _WORD.findall(text.lower()) if word not in STOP_WORDS)
 
 
 def ranked(
@@ -200,8 +146,11 @@ def _fits_device(header: ModuleHeader, query: frozenset[str], device: str | None
         return named
     model = words_of(device)
     fits = any(words_of(name) <= model for name in header.devices)
-    return fits and (named or bool(query & BOTTLENECKS))
+    return fits and (named or bool(query & words_of(" ".join(BOTTLENECKS))))
 
 
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+def _stem(word: str) -> str:
+    for ending in ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= MIN_STEM:
+            return word if word.endswith("ss") else word.removesuffix(ending)
+    return word
