@@ -29,6 +29,7 @@ BARS = {
     "loop": "search.loop_cost",
     "synth": "search.synthetic",
     "climb": "search.context",
+    "systems": "search.systems",
     "serve": "serve.load",
     "serve_faults": "serve.faults",
     "serve_hostile": "serve.hostile_client",

@@ -67,6 +67,12 @@ MODEL_OPTIONS = group(
     setting("--strategy", "loop.strategy", "Search strategies, with commas.", metavar="NAMES"),
     setting("--turns", "loop.turns", "Turns of each trajectory.", type=int),
     setting("--samples", "loop.samples", "Trajectories of each problem.", "--seeds", type=int),
+    setting(
+        "--knowledge",
+        "loop.knowledge",
+        "Notes that prompts show: `bundled`, or a folder that is added to them.",
+        metavar="DIR",
+    ),
     repeated("--from", "RUN", "Begin with the best candidates of an earlier run.", "warm_start"),
     setting("--max-concurrency", "loop.max_concurrency", "Most turns at the same time.", type=int),
     setting("--max-turns", "loop.max_turns", "Most turns over all trajectories.", type=int),

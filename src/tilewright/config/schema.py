@@ -96,6 +96,13 @@ class LoopSection(Section):
     """Most different candidates of one trajectory that are judged."""
     trajectory_device_s: float | None = Field(default=None, gt=0)
     """Seconds of evaluations after which a trajectory issues no further request."""
+    knowledge: str | None = None
+    """Knowledge base whose modules prompts show: `bundled`, or a folder that is added to it.
+    `null`: no documents."""
+    documents: int = Field(default=3, ge=1)
+    """Most documents in a prompt."""
+    document_tokens: int = Field(default=2500, ge=100)
+    """Most tokens of the documents in a prompt together."""
     warm_start: int = Field(default=3, ge=1)
     """Most candidates of each problem that a run takes from earlier ones (`--from`)."""
     final_trials: int = Field(default=0, ge=0)

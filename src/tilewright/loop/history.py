@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tilewright.loop.driver import Strategy
 from tilewright.loop.estimates import Estimate, Estimates
+from tilewright.loop.prompts.material import Document
 from tilewright.records.events import Ask, Turn
 
 
@@ -20,15 +22,23 @@ class Snapshot:
 
 
 NO_SNAPSHOT = Snapshot()
-Documents = Callable[[Ask, Mapping[str, Turn]], tuple[str, ...]]
-"""Returns the digests of the documents that a request's prompt shows, from the turns so far."""
+
+
+class Documents(Protocol):
+    """Chooses the documents that prompts show. Lifetime: one run."""
+
+    def choose(self, ask: Ask, turns: Mapping[str, Turn]) -> tuple[str, ...]:
+        """Return the digests of the documents of a request, from the turns so far."""
+
+    def document(self, digest: str) -> Document:
+        """Return a document that was chosen before."""
 
 
 class RecordedHistory:
     """A strategy that keeps the finished turns for later prompts. Lifetime: one run."""
 
-    def __init__(self, strategy: Strategy, documents: Documents = lambda *_: ()) -> None:
-        self._strategy, self._documents = strategy, documents
+    def __init__(self, strategy: Strategy, documents: Documents | None = None) -> None:
+        self._strategy, self.documents = strategy, documents
         self.turns: dict[str, Turn] = {}
         """Turns by the id of their request, without the parts that no prompt shows."""
         self.estimates = Estimates()
@@ -46,7 +56,7 @@ class RecordedHistory:
         """Return the strategy's requests, with their documents."""
         asks = []
         for ask in self._strategy.ask(limit):
-            digests = ask.documents or self._documents(ask, self.turns)
+            digests = self.documents.choose(ask, self.turns) if self.documents else ()
             asks.append(ask.model_copy(update={"documents": digests}) if digests else ask)
             seen = tuple(dict.fromkeys((*ask.shown_turns, *ask.parents)))
             failed = self._failed.get(ask.parents[0], ()) if ask.parents else ()

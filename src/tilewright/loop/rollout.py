@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tilewright.errors import RecordError, ReplyRefused
 from tilewright.loop.budget import Usage
@@ -11,7 +11,7 @@ from tilewright.loop.history import NO_SNAPSHOT, RecordedHistory
 from tilewright.loop.judged_once import JudgedOnce
 from tilewright.loop.policies.base import Message, Policy, digest_of, estimated_tokens
 from tilewright.loop.policies.choosing import choice_request, choose
-from tilewright.loop.prompts.material import Document, Material
+from tilewright.loop.prompts.material import Material
 from tilewright.loop.rollout_environment import AnswerJudge
 from tilewright.records import Problem
 from tilewright.records.events import Ask, Turn
@@ -30,10 +30,9 @@ class RolloutWorker:
         history: RecordedHistory,
         *,
         models: Mapping[str, Policy] | None = None,
-        document: Callable[[str], Document] | None = None,
     ) -> None:
         self._environment, self._policy, self._models = environment, policy, models or {}
-        self._problems, self._history, self._document = problems, history, document
+        self._problems, self._history = problems, history
         self._once = JudgedOnce()
 
     def play(self, ask: Ask) -> Turn:
@@ -103,7 +102,8 @@ class RolloutWorker:
 
     def _messages(self, ask: Ask) -> tuple[Message, ...]:
         then = self._history.snapshots.get(ask.id, NO_SNAPSHOT)
-        documents = tuple(map(self._document, ask.documents)) if self._document else ()
+        library = self._history.documents
+        documents = tuple(map(library.document, ask.documents)) if library else ()
         material = Material(
             self._problems[ask.problem],
             form=ask.form,

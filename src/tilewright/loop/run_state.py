@@ -17,11 +17,12 @@ from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.budget import Budget
 from tilewright.loop.driver import Strategy, replay
 from tilewright.loop.history import RecordedHistory
+from tilewright.loop.shown_documents import check_unchanged, open_library
 from tilewright.loop.strategies.base import Factory, FixedList, Plan, RoundRobin, Score
 from tilewright.loop.strategies.trajectory import Trajectory, TrajectoryLimits
 from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
-from tilewright.records.events import Ask, RunStarted, Turn, TurnFinished
+from tilewright.records.events import Ask, Event, RunStarted, Turn, TurnFinished
 from tilewright.records.version1 import upgrade
 from tilewright.registry import load
 from tilewright.scoring.rewards import REWARDS
@@ -75,7 +76,8 @@ def begin_session(
     Raises:
         ConfigError: also, an option of the strategy is wrong.
     """
-    history = RecordedHistory(_strategy(problems, settings))
+    library = open_library(settings.loop, problems, begun.device, folder)
+    history = RecordedHistory(_strategy(problems, settings), library)
     return _begun(RunState(folder, begun, list(problems), history))
 
 
@@ -99,7 +101,7 @@ def resume(folder: Path) -> BenchRun:
     """
     sources = Sources()
 
-    def strategy() -> FixedList:
+    def strategy(*_: object) -> FixedList:
         sources.update(sources_of(folder))
         return FixedList(list(sources))
 
@@ -116,15 +118,25 @@ def resume_session(folder: Path, settings: Config) -> SearchRun:
     Raises:
         RecordError: also, its strategy would issue other requests now.
     """
-    return _resumed(folder, lambda: RecordedHistory(_strategy(problems_of(folder), settings)))
+
+    def strategy(events: list[Event], begun: RunStarted) -> RecordedHistory:
+        problems = problems_of(folder)
+        library = open_library(settings.loop, problems, begun.device, folder)
+        if library is not None:
+            check_unchanged(library, events)
+        return RecordedHistory(_strategy(problems, settings), library)
+
+    return _resumed(folder, strategy)
 
 
-def _resumed(folder: Path, make: Callable[[], AnyStrategy]) -> RunState[AnyStrategy]:
+def _resumed(
+    folder: Path, make: Callable[[list[Event], RunStarted], AnyStrategy]
+) -> RunState[AnyStrategy]:
     log_bytes = length_of(folder)
     events = list(read_events(folder))
     if not events or not isinstance(events[0], RunStarted):
         raise RecordError(f"{folder}: the first line of its event log is missing")
-    strategy = make()
+    strategy = make(events, events[0])
     return RunState(
         folder,
         events[0],

@@ -96,7 +96,7 @@ def played(make: Factory, plan: Plan, width: int, limits: TrajectoryLimits | Non
     """Return a search with so many requests at a time, after its log was replayed."""
     with tempfile.TemporaryDirectory() as folder:
         made = _history(make, plan, limits)
-        worker = RolloutWorker(LossyWorld(), Scripted(_write), {PROBLEM.id: PROBLEM}, made)
+        worker = RolloutWorker(LossyWorld(), Scripted(random_reply), {PROBLEM.id: PROBLEM}, made)
         with EventLog(Path(folder)) as log:
             log.append(BEGUN)
             turns = tuple(
@@ -156,7 +156,7 @@ class LossyWorld(SynthWorld):
         return super().evaluate(draft, problem, text)
 
 
-def _write(messages: Sequence[Message], ask: Ask) -> str:  # noqa: ARG001 - one signature
+def random_reply(messages: Sequence[Message], ask: Ask) -> str:  # noqa: ARG001 - one signature
     """Return a random reply: a program, a repeated one, or no program."""
     draw = chooser(1, ask.id, "reply")
     if ask.choices:
