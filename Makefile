@@ -18,6 +18,8 @@ FAMILY ?=
 SEED   ?=
 # A bar on a GPU, and KernelBench's problems for its A/A: a JSON line each.
 PART   ?= aa
+# A Python with the published search systems; ours needs none of them.
+ORIGINALS ?= $(VENV)/bin/python
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
@@ -25,7 +27,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check fix docs changelog corpus attacks attacks-sample bars bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check fix docs changelog corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -84,6 +86,10 @@ attacks-sample: $(STAMP)  ## evaluate 30 attacks and 20 honest files of it, chos
 # All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|reports|loop|synth|climb|serve|serve_faults|serve_hostile|data|train
 bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME measures one
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+# The Python that has the published packages: make originals ORIGINALS=path/to/python
+originals: $(STAMP)  ## make the golden traces of published search systems again
+	PYTHONPATH="$(CURDIR)/src:$(CURDIR)" $(ORIGINALS) -m benchmarks.originals.openevolve
 
 bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts DIR=path
 	$(BIN)/python -m benchmarks.accuracy.problem_counts $(DIR)
