@@ -163,7 +163,19 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
         tolerance=nondefault_tolerance(report.request.protocol, report.request.problem),
         seconds=seconds,
         report=path,
+        condition=condition_of(report),
     )
+
+
+def condition_of(report: EvalReport) -> str:
+    """Return a digest of everything but the code on which a speed-up depends.
+
+    Trials of equal conditions may be pooled: one device model, one version, the same baselines.
+    """
+    request, where = report.request, report.environment
+    baselines = [item.to_json() for item in request.baselines]
+    parts = (where.device_name, report.evaluator, request.protocol, *baselines)
+    return digest_text("\0".join(parts))[:16]
 
 
 def nondefault_tolerance(protocol: Protocol, problem: Problem) -> float | None:
