@@ -37,7 +37,7 @@ from tilewright.loop.prompts.material import Material
 from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.run_state import begin_session
 from tilewright.loop.strategies.base import Factory, Plan
-from tilewright.loop.strategies.trajectory import Trajectory, TrajectoryLimits
+from tilewright.loop.strategies.trajectory import LimitedTrajectory, TrajectoryLimits
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EventLog
@@ -251,7 +251,7 @@ def cost(names: Sequence[str]) -> Bar:
 def _strategy(name: str, turns: int) -> RecordedHistory:
     make = cast("Factory", load_plugin("strategies", name))
     plan = Plan(problem="synth/0", turns=turns, options=OPTIONS.get(name, {}))
-    return RecordedHistory(Trajectory(make(plan, score_of), plan, score_of, TrajectoryLimits()))
+    return RecordedHistory(LimitedTrajectory(make(plan, score_of), plan, score_of, TrajectoryLimits()))
 
 
 def _long_search(name: str, turns: int) -> tuple[float, list[Event]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +72,6 @@ def play(
         eval_timeout_s=section.eval_timeout_s,
         wall_s=section.max_wall_s,
     )
-    late = threading.Event()
 
     def stop() -> None:
         judge.stop()
@@ -79,39 +79,59 @@ def play(
         for model in (policy, *models.values()):
             model.close()
 
+    with closing(executor), ended_after(section.max_wall_s, stop) as late:
+        try:
+            yield from _driven(session, settings, player, budget, stop)
+        except (InfrastructureError, PolicyError):
+            # The next invocation repeats the requests that ran when the time was up.
+            if not late.is_set():
+                raise
+    ended.lacking = "wall_s" if late.is_set() else budget.lacking
+    ended.stopped = session.strategy.stopped
+
+
+def _driven(
+    session: SearchRun,
+    settings: Config,
+    player: RolloutWorker,
+    budget: BudgetGuard,
+    stop: Callable[[], None],
+) -> Generator[Turn]:
+    """Yield the turns of a search within its budget, and log at the end why it stopped."""
+    with EventLog(session.folder, session.log_bytes) as log:
+        for turn in drive(
+            session.strategy,
+            player.play,
+            log,
+            max_concurrency=settings.loop.max_concurrency,
+            waiting=session.waiting,
+            admit=budget.reserve,
+            stop=stop,
+            settle=session.strategy.settle,
+            in_order=settings.loop.order == "asked",
+        ):
+            budget.commit(turn)
+            yield turn
+        log.append(stop_of(budget.lacking, session.strategy.stopped))
+
+
+@contextmanager
+def ended_after(wall_s: float | None, stop: Callable[[], None]) -> Iterator[threading.Event]:
+    """Call `stop` after so many seconds, and tell by the yielded event that this happened."""
+    late = threading.Event()
+
     def end() -> None:
         late.set()
         stop()
 
-    timer = threading.Timer(section.max_wall_s or 0.0, end)
+    timer = threading.Timer(wall_s or 0.0, end)
     timer.daemon = True
-    if section.max_wall_s is not None:
+    if wall_s is not None:
         timer.start()
     try:
-        with EventLog(session.folder, session.log_bytes) as log:
-            for turn in drive(
-                session.strategy,
-                player.play,
-                log,
-                max_concurrency=section.max_concurrency,
-                waiting=session.waiting,
-                admit=budget.reserve,
-                stop=stop,
-                settle=session.strategy.settle,
-                in_order=section.order == "asked",
-            ):
-                budget.commit(turn)
-                yield turn
-            log.append(stop_of(budget.lacking, session.strategy.stopped))
-    except (InfrastructureError, PolicyError):
-        # The next invocation repeats the requests that ran when the time was up.
-        if not late.is_set():
-            raise
+        yield late
     finally:
         timer.cancel()
-        executor.close()
-    ended.lacking = "wall_s" if late.is_set() else budget.lacking
-    ended.stopped = session.strategy.stopped
 
 
 def stop_of(lacking: str, own: str) -> SearchStopped:

@@ -19,7 +19,7 @@ from tilewright.loop.driver import Strategy, replay
 from tilewright.loop.history import RecordedHistory
 from tilewright.loop.shown_documents import check_unchanged, open_library
 from tilewright.loop.strategies.base import Factory, FixedList, Plan, RoundRobin, Score
-from tilewright.loop.strategies.trajectory import Trajectory, TrajectoryLimits
+from tilewright.loop.strategies.trajectory import LimitedTrajectory, TrajectoryLimits
 from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
 from tilewright.records.events import Ask, Event, RunStarted, Turn, TurnFinished
@@ -193,7 +193,7 @@ def lines_of(path: Path) -> list[str]:
 def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:
     """Return the trajectories of a run, as many of each strategy and problem as there are samples.
 
-    Trajectory N belongs to the strategy at place N // samples, with the seed N % samples.
+    LimitedTrajectory N belongs to the strategy at place N // samples, with the seed N % samples.
     """
     section, score = settings.loop, score_of(settings.loop)
     limits = TrajectoryLimits(
@@ -211,7 +211,7 @@ def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:
                     seed=section.seed + number,
                     options=options_of(section, name),
                 )
-                members.append(Trajectory(make(plan, score), plan, score, limits))
+                members.append(LimitedTrajectory(make(plan, score), plan, score, limits))
     return RoundRobin(members)
 
 

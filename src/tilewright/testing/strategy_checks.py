@@ -16,7 +16,7 @@ from tilewright.loop.policies.scripted import Scripted
 from tilewright.loop.random_values import chooser
 from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.strategies.base import Factory, Plan
-from tilewright.loop.strategies.trajectory import Trajectory, TrajectoryLimits
+from tilewright.loop.strategies.trajectory import LimitedTrajectory, TrajectoryLimits
 from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS, EventLog, read_events
 from tilewright.records.events import Ask, RequestsIssued, RunStarted, Turn
@@ -40,7 +40,7 @@ class StrategyFault(TilewrightError):
 
 
 @dataclass(frozen=True)
-class Played:
+class FinishedSearch:
     """One finished search."""
 
     asks: tuple[Ask, ...]
@@ -92,7 +92,7 @@ def score_of(turn: Turn) -> float | None:
     return turn.judgements[0].speedup or 0.0
 
 
-def played(make: Factory, plan: Plan, width: int, limits: TrajectoryLimits | None = None) -> Played:
+def played(make: Factory, plan: Plan, width: int, limits: TrajectoryLimits | None = None) -> FinishedSearch:
     """Return a search with so many requests at a time, after its log was replayed."""
     with tempfile.TemporaryDirectory() as folder:
         made = _history(make, plan, limits)
@@ -117,17 +117,17 @@ def played(make: Factory, plan: Plan, width: int, limits: TrajectoryLimits | Non
             raise StrategyFault(f"after a replay {waiting[0].id} has no result")
         asks = [ask for event in events if isinstance(event, RequestsIssued) for ask in event.asks]
         text = (Path(folder) / EVENTS).read_text(encoding="utf-8")
-    return Played(tuple(asks), turns, text)
+    return FinishedSearch(tuple(asks), turns, text)
 
 
 def _history(make: Factory, plan: Plan, limits: TrajectoryLimits | None) -> RecordedHistory:
     strategy = make(plan, score_of)
     if limits is None:
         return RecordedHistory(strategy)
-    return RecordedHistory(Trajectory(strategy, plan, score_of, limits))
+    return RecordedHistory(LimitedTrajectory(strategy, plan, score_of, limits))
 
 
-def _check(done: Played, plan: Plan) -> None:
+def _check(done: FinishedSearch, plan: Plan) -> None:
     names = [ask.id for ask in done.asks]
     if not names:
         raise StrategyFault("it makes no request at all")

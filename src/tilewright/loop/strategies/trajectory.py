@@ -27,7 +27,7 @@ class TrajectoryLimits:
     """Further trials of the best candidate at the end, beyond the other limits."""
 
 
-class Trajectory:
+class LimitedTrajectory:
     """A strategy that ends at its limits. Lifetime: one run."""
 
     def __init__(self, inner: Strategy, plan: Plan, score: Score, limits: TrajectoryLimits) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.loop.test_history import judged
 from tilewright.loop.strategies import beam, best_of_n
 from tilewright.loop.strategies.base import Plan
-from tilewright.loop.strategies.trajectory import REMEASURE, Trajectory, TrajectoryLimits
+from tilewright.loop.strategies.trajectory import REMEASURE, LimitedTrajectory, TrajectoryLimits
 from tilewright.records.events import Ask, Turn
 
 SPEEDS = {0: 1.0, 1: 3.0, 2: None, 3: 2.0}
@@ -23,7 +23,7 @@ def answered(ask: Ask, source: str = "") -> Turn:
     return made.model_copy(update={"ask": ask})
 
 
-def run(trajectory: Trajectory, width: int, same: bool = False) -> list[Ask]:
+def run(trajectory: LimitedTrajectory, width: int, same: bool = False) -> list[Ask]:
     """Answer all requests, `width` at a time; return them in order."""
     seen: list[Ask] = []
     while asks := trajectory.ask(width):
@@ -37,7 +37,7 @@ def run(trajectory: Trajectory, width: int, same: bool = False) -> list[Ask]:
 def test_no_more_candidates_are_judged_than_allowed(width):
     plan = Plan(problem="p", turns=20)
     limits = TrajectoryLimits(judged=4, final_trials=2)
-    seen = run(Trajectory(best_of_n.make(plan, score), plan, score, limits), width)
+    seen = run(LimitedTrajectory(best_of_n.make(plan, score), plan, score, limits), width)
     assert [ask.role for ask in seen] == ["propose"] * 4 + ["measure"] * 2
     assert [ask.parents for ask in seen[4:]] == [("p#0.1",)] * 2
     assert {ask.operator for ask in seen[4:]} == {REMEASURE}
@@ -47,7 +47,7 @@ def test_no_more_candidates_are_judged_than_allowed(width):
 def test_equal_code_counts_once():
     plan = Plan(problem="p", turns=9)
     limits = TrajectoryLimits(judged=2)
-    seen = run(Trajectory(best_of_n.make(plan, score), plan, score, limits), 1, same=True)
+    seen = run(LimitedTrajectory(best_of_n.make(plan, score), plan, score, limits), 1, same=True)
     assert len(seen) == 9
 
 
@@ -55,18 +55,18 @@ def test_seconds_of_evaluations_end_a_trajectory():
     plan = Plan(problem="p", turns=20)
     limits = TrajectoryLimits(device_s=5.0)
     # Each evaluation takes two seconds.
-    assert len(run(Trajectory(best_of_n.make(plan, score), plan, score, limits), 1)) == 3
+    assert len(run(LimitedTrajectory(best_of_n.make(plan, score), plan, score, limits), 1)) == 3
 
 
 def test_without_limits_nothing_changes():
     plan = Plan(problem="p", turns=12, options={"width": 2, "branches": 2})
     bare = run(beam.make(plan, score), 3)  # type: ignore[arg-type]
-    assert run(Trajectory(beam.make(plan, score), plan, score, TrajectoryLimits()), 3) == bare
+    assert run(LimitedTrajectory(beam.make(plan, score), plan, score, TrajectoryLimits()), 3) == bare
 
 
 def test_where_nothing_is_correct_nothing_is_measured_again():
     plan = Plan(problem="p", turns=1)
-    trajectory = Trajectory(
+    trajectory = LimitedTrajectory(
         best_of_n.make(plan, score), plan, score, TrajectoryLimits(None, None, 3)
     )
     (ask,) = trajectory.ask(1)
