@@ -66,6 +66,9 @@ class ModelSection(Section):
     """Price of a million prompt tokens."""
     usd_per_million_out: float = Field(default=0.0, ge=0)
     """Price of a million reply tokens."""
+    embeddings: str | None = None
+    """Model of the same server that embeds candidates, for strategies that compare them. `null`: an
+    embedding that is computed from the code."""
     device: str = "cpu"
     """Device of a local model (`local:PATH`): `cpu`, `cuda` or `cuda:N`."""
     extra_body: dict[str, Any] = Field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tilewright.errors import RecordError, ReplyRefused
 from tilewright.loop.budget import Usage
@@ -30,9 +30,10 @@ class RolloutWorker:
         history: RecordedHistory,
         *,
         models: Mapping[str, Policy] | None = None,
+        embed: Callable[[str], tuple[float, ...]] | None = None,
     ) -> None:
         self._environment, self._policy, self._models = environment, policy, models or {}
-        self._problems, self._history = problems, history
+        self._problems, self._history, self._embed = problems, history, embed
         self._once = JudgedOnce()
 
     def play(self, ask: Ask) -> Turn:
@@ -59,6 +60,8 @@ class RolloutWorker:
             return Turn(ask=ask, prompt=prompt, reply=reply)
         base = code_of(self._finished(ask.parents[0])) if _is_patch(ask) else ""
         draft = self._environment.draft(ask, problem, reply, prompt, base)
+        if self._embed is not None and draft.source:
+            draft = draft.model_copy(update={"embedding": self._embed(code_of(draft))})
         return draft if ask.role == "draft" else self._judge(draft, problem)
 
     def _measure(self, ask: Ask, problem: Problem) -> Turn:

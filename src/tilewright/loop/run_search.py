@@ -16,6 +16,7 @@ from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
 from tilewright.loop.budget import BudgetGuard
 from tilewright.loop.driver import drive
 from tilewright.loop.policies.base import Policy
+from tilewright.loop.policies.chat import Chat
 from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_state import SearchRun, budget_of
@@ -63,8 +64,11 @@ def play(
     seeds = read_seeds(session.folder)
     # Seeds take the place of the model that writes programs.
     models = {role: WarmStart(model, seeds) for role, model in (models or {}).items()}
+    embed = policy.embed if isinstance(policy, Chat) and settings.model.embeddings else None
     policy = WarmStart(policy, seeds)
-    player = RolloutWorker(environment, policy, problems, session.strategy, models=models)
+    player = RolloutWorker(
+        environment, policy, problems, session.strategy, models=models, embed=embed
+    )
     budget = BudgetGuard(
         budget_of(section),
         session.finished,

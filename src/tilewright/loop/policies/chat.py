@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.config import ModelSection, environment
 from tilewright.errors import ConfigError, PolicyError, ReplyRefused
@@ -23,6 +23,7 @@ RETRIED = (408, 409, 429)
 REFUSED = (400, 413, 422)
 """HTTP codes that concern one request, for example one that is too long."""
 MAX_PAUSE_S, POLL_S = 60.0, 0.2
+Answer = TypeVar("Answer")
 
 
 class Chat:
@@ -63,16 +64,41 @@ class Chat:
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
         """Return the model's reply. A failed request is repeated after a delay that doubles."""
-        section, start, name = self._section, time.monotonic(), f"model {self.name}, {ask.id}"
+        start, name = time.monotonic(), f"model {self.name}, {ask.id}"
+        reply = self._repeated(name, lambda: self._requested(messages, ask))
+        return reply.model_copy(update={"seconds": time.monotonic() - start})
 
-        def attempt() -> Reply:
+    def embed(self, text: str) -> tuple[float, ...]:
+        """Return the vector of a text by the server's model `model.embeddings`.
+
+        Raises:
+            PolicyError: the server gives none, also after the retries.
+        """
+        model = self._section.embeddings or ""
+
+        def request() -> tuple[float, ...]:
+            answer = self._client.embeddings.create(
+                model=model, input=text, encoding_format="float"
+            )
+            try:
+                return tuple(float(value) for value in answer.data[0].embedding)
+            except (AttributeError, IndexError, TypeError, ValueError) as error:
+                raise _Nonsense(f"no vector in {str(answer)[:200]!r}") from error
+
+        return self._repeated(f"embeddings {model}", request)
+
+    def _repeated(self, name: str, request: Callable[[], Answer]) -> Answer:
+        """Send a request until it is answered; `name` begins the message of an error."""
+        section = self._section
+
+        def attempt() -> Answer:
             with self._concurrency:
                 with self._lock:
                     now = time.monotonic()
                     begin = max(self._next, now)
                     self._next = begin + self._gap_s
                 time.sleep(begin - now)
-                return self._unless_over(lambda: self._requested(messages, ask), ask)
+                return self._unless_over(request, name)
 
         def sleep(delay_s: float) -> None:
             if self._over.wait(delay_s):
@@ -81,14 +107,13 @@ class Chat:
         attempts = section.retries + 1
         backoff = Backoff(section.retry_delay_s, attempts=attempts, max_delay_s=MAX_PAUSE_S)
         try:
-            reply = retry(attempt, backoff, self._retry_after, sleep)
+            return retry(attempt, backoff, self._retry_after, sleep)
         except self._openai.OpenAIError as error:
             refused = getattr(error, "status_code", None) in REFUSED
             kind = ReplyRefused if refused else PolicyError
             raise kind(f"{name}: {self._cause(error)}") from error
         except (json.JSONDecodeError, _Nonsense) as error:
             raise PolicyError(f"{name}: the server's answer cannot be read: {error}") from error
-        return reply.model_copy(update={"seconds": time.monotonic() - start})
 
     def _retry_after(self, error: Exception) -> float | None:
         """Return the seconds before the same request may be sent again, or `None` for never."""
@@ -100,9 +125,9 @@ class Chat:
         again = status is None or status in RETRIED or status >= 500
         return server_delay(getattr(error, "response", None)) if again else None
 
-    def _unless_over(self, call: Callable[[], Reply], ask: Ask) -> Reply:
+    def _unless_over(self, call: Callable[[], Answer], name: str) -> Answer:
         """Make a request in a thread, so that the end of a run need not wait for the server."""
-        future: Future[Reply] = Future()
+        future: Future[Answer] = Future()
 
         def run() -> None:
             try:
@@ -118,7 +143,7 @@ class Chat:
                 if future.done():
                     raise
                 if self._over.is_set():
-                    raise PolicyError(f"model {self.name}, {ask.id}: the run ends") from error
+                    raise PolicyError(f"{name}: the run ends") from error
 
     def _requested(self, messages: Sequence[Message], ask: Ask) -> Reply:
         section = self._section

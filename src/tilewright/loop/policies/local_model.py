@@ -82,6 +82,7 @@ class Local:
 
     def __init__(self, path: str, section: ModelSection) -> None:
         try:
+            import torch
             import transformers
         except ImportError as error:
             raise ConfigError(
@@ -89,7 +90,7 @@ class Local:
             ) from error
         self.name = f"local:{path}"
         self._section = section
-        self._set_seed = transformers.set_seed
+        self._set_seed, self._torch = transformers.set_seed, torch
         with boundary(PolicyError, f"model {path}"):
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path)
             self._tokenizer.padding_side = "left"
@@ -97,7 +98,7 @@ class Local:
                 self._tokenizer.pad_token = self._tokenizer.eos_token
             model: Any = transformers.AutoModelForCausalLM.from_pretrained(path, dtype="auto")
             self._model = model.to(find_device(section.device).name).eval()
-        self._lock = threading.Lock()
+        self._lock, self._model_lock = threading.Lock(), threading.Lock()
         self._closed = False
         self._waiting: queue.Queue[Waiting | None] = queue.Queue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -110,6 +111,36 @@ class Local:
                 raise PolicyError(f"model {self.name}, {ask.id}: the run ends")
             self._waiting.put((messages, ask, future))
         return future.result()
+
+    def score_choices(
+        self, messages: Sequence[Message], choices: Sequence[str]
+    ) -> tuple[tuple[float, ...], ...]:
+        """Return the log-probabilities of each choice's tokens after a prompt, at temperature 1.
+
+        Raises:
+            PolicyError: the model cannot be evaluated on this prompt.
+        """
+        with (
+            boundary(PolicyError, f"model {self.name}, choices"),
+            self._model_lock,
+            leased(self._section.device),
+        ):
+            return self._scored(self._text(messages), choices)
+
+    def _scored(self, prompt: str, choices: Sequence[str]) -> tuple[tuple[float, ...], ...]:
+        special = self._tokenizer.chat_template is None
+        head = self._tokenizer(prompt, add_special_tokens=special)["input_ids"]
+        tails = [self._tokenizer(text, add_special_tokens=False)["input_ids"] for text in choices]
+        rows = []
+        for tail in tails:
+            tokens = self._torch.tensor([[*head, *tail]], device=self._model.device)
+            with self._torch.inference_mode():
+                # The last token's own distribution predicts what would follow the choice.
+                logits = self._model(tokens).logits[0, len(head) - 1 : -1]
+            found = logits.float().log_softmax(-1)
+            taken = tokens[0, len(head) :, None]
+            rows.append(tuple(found.gather(-1, taken)[:, 0].tolist()))
+        return tuple(rows)
 
     def max_cost(self, prompt_tokens: int) -> Usage:
         return Usage(tokens=prompt_tokens + self._section.max_tokens)
@@ -140,6 +171,7 @@ class Local:
         try:
             with (
                 boundary(PolicyError, f"model {self.name}, {batch[0][1].id}"),
+                self._model_lock,
                 leased(self._section.device),
             ):
                 replies = self._sampled([messages for messages, _, _ in batch], batch[0][1])

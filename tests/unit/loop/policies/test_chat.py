@@ -290,3 +290,23 @@ def test_an_ending_run_does_not_wait_for_the_server(serve, model, step):
     with pytest.raises(PolicyError, match="the run ends"):
         policy.answer(PROMPT, ASK)
     assert time.monotonic() - start < 5
+
+
+def vector(*values):
+    data = [{"object": "embedding", "index": 0, "embedding": list(values)}]
+    usage = {"prompt_tokens": 3, "total_tokens": 3}
+    return {"object": "list", "data": data, "model": "e", "usage": usage}
+
+
+def test_a_server_embeds_a_text_also_after_a_failure(serve, model):
+    server = serve(fails(503), says(vector(0.5, -1.0)))
+    policy = model(server, embeddings="small")
+    assert policy.embed("x = 1") == (0.5, -1.0)
+    assert server.asked[-1]["model"] == "small"
+    assert server.asked[-1]["input"] == "x = 1"
+
+
+def test_an_answer_without_a_vector_ends_with_its_cause(serve, model):
+    policy = model(serve(says({"object": "list", "data": []})), embeddings="small", retries=1)
+    with pytest.raises(PolicyError, match="embeddings small"):
+        policy.embed("x = 1")

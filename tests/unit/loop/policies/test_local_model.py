@@ -11,6 +11,7 @@ from tests.tiny_model import make_tiny_model
 from tilewright.config import ModelSection
 from tilewright.errors import PolicyError
 from tilewright.loop.policies.base import Message
+from tilewright.loop.policies.choosing import choose
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.records.events import Ask
 
@@ -89,3 +90,21 @@ def test_waiting_prompts_are_answered_in_one_batch(model):
 def test_a_folder_without_a_model_is_a_policy_error(tmp_path):
     with pytest.raises(PolicyError, match=str(tmp_path)):
         choose_policy(f"local:{tmp_path}", ModelSection())
+
+
+def test_the_log_probabilities_of_a_choice_are_those_of_its_tokens(model):
+    policy = model()
+    choices = ("stop", "tile the loop")
+    scores = policy.score_choices(PROMPT, choices)
+    again = policy.score_choices(PROMPT, choices[::-1])
+    assert scores == again[::-1]
+    assert all(value < 0 for row in scores for value in row)
+    assert len(scores[1]) > len(scores[0]) >= 1
+
+
+def test_a_local_model_takes_its_most_likely_choice(model):
+    policy = model()
+    asked = Ask(id="p#0.0", problem="p", role="choose", choices=("stop", "tile", "fuse"))
+    _, choice = choose(policy, PROMPT, asked)
+    means = [sum(row) / len(row) for row in choice.logprobs]
+    assert means[choice.taken] == max(means)

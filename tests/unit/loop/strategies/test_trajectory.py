@@ -61,7 +61,9 @@ def test_seconds_of_evaluations_end_a_trajectory():
 def test_without_limits_nothing_changes():
     plan = Plan(problem="p", turns=12, options={"width": 2, "branches": 2})
     bare = run(beam.make(plan, score), 3)  # type: ignore[arg-type]
-    assert run(LimitedTrajectory(beam.make(plan, score), plan, score, TrajectoryLimits()), 3) == bare
+    assert (
+        run(LimitedTrajectory(beam.make(plan, score), plan, score, TrajectoryLimits()), 3) == bare
+    )
 
 
 def test_where_nothing_is_correct_nothing_is_measured_again():
