@@ -69,3 +69,33 @@ def test_allocations_after_a_four_byte_output_are_aligned(local):
     problem = parse_problem(text, "test", "work", "the test's problem")
     report = local.evaluate(build_request(ALIGNED, problem, settings_of("aligned")))
     assert report.verdict == "correct", report.outcome
+
+
+REFERENCE = """import torch
+
+CASES = [{{"name": "only", "rows": 64, "cols": 128}}]
+
+
+def inputs(case, generator):
+    return (torch.randn(case["rows"], case["cols"], generator=generator),)
+
+
+def reference(x):
+    return {body}
+"""
+CANDIDATE = """import torch
+
+
+def {name}(x):
+    if torch.backends.cuda.matmul.allow_tf32 != {allowed}:
+        raise RuntimeError("the other precision")
+    return {body}
+"""
+
+
+@pytest.mark.parametrize(("body", "allowed"), [("x @ x.t()", True), ("x.cumsum(1) * 2", False)])
+def test_products_are_rounded_to_tf32_only_where_the_reference_is(local, body, allowed):
+    problem = parse_problem(REFERENCE.format(body=body), "test", "work", "the test's problem")
+    text = CANDIDATE.format(name=problem.entry, body=body, allowed=allowed)
+    report = local.evaluate(build_request(text, problem, settings_of("delayed 20 us")))
+    assert report.verdict == "correct", report.outcome

@@ -7,7 +7,7 @@ from pydantic import Field
 from tilewright.records.base import Record
 from tilewright.records.request import Protocol
 
-HEALTH_VERSION = 3
+HEALTH_VERSION = 4
 """Version of the check: a stored result of another one is not used."""
 
 
@@ -35,6 +35,8 @@ class CaseCheck(Record):
     """Whether problem code asked for a CUDA device and got the CPU."""
     cuda_in_reference: bool = False
     """Whether code that a baseline runs did so: a baseline gets no other device, and fails."""
+    tf32: bool = True
+    """Whether outputs are others where products may be rounded to tf32; also if not looked at."""
     constant_inputs: tuple[int, ...] = ()
     """Arguments with the same values under two seeds, which timed calls do not move either: masks
     and integers. Results that follow from these alone can be kept."""
@@ -61,6 +63,11 @@ class ProblemHealth(Record):
     def unsound(self) -> bool:
         """Whether no case has an output that is defined and depends on its inputs."""
         return all(case.constant or case.undefined_share == 1.0 for case in self.cases)
+
+    @property
+    def tf32(self) -> bool:
+        """Whether rounding of products to tf32 changes the outputs of a case."""
+        return any(case.tf32 for case in self.cases)
 
     @property
     def passing(self) -> tuple[str, ...]:

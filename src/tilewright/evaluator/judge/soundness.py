@@ -119,6 +119,7 @@ def _checked(
     answer = HealthAnswer(sample_s=time.monotonic() - start)
     try:
         first.evaluate(reference, double=rule is None)
+        answer = replace(answer, tf32=rounds_to_tf32(reference, first))
         answer, second = _generator(reference, message, first, answer)
         redraw = second is not None
         second = second or CheckedSample(next(variants(first.args, message.seed)))
@@ -137,6 +138,27 @@ def _checked(
     except torch.OutOfMemoryError:
         text = "answers without work: the device has too little memory"
         return replace(answer, unchecked=text, lacked_memory=True)
+
+
+def rounds_to_tf32(reference: Reference, sample: CheckedSample) -> bool:
+    """Tell whether the reference's outputs are others where products may be rounded to tf32.
+
+    If they are the same, the tolerance has no room for tf32, so a candidate must not get it either.
+    An honest product in place of a Fourier transform was refused for a flag that we had set.
+    """
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    if reference.device.type != "cuda" or not any(before):
+        return True
+    try:
+        matmul.allow_tf32 = cudnn.allow_tf32 = False
+        exact, _ = refs.run(reference, sample.args, [], 1)
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before
+    return any(
+        not same_values(item.value, value)
+        for item, value in zip(sample.expected, exact, strict=True)
+    )
 
 
 def _generator(

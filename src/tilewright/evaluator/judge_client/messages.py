@@ -381,6 +381,7 @@ class HealthAnswer(Answer):
     cuda_on_cpu: bool = False
     cuda_in_reference: bool = False
     undefined_share: float = 0.0
+    tf32: bool = True
     constant_inputs: list[int] = field(default_factory=list)
     rows: tuple[int, int] | None = None
     unchecked: str = ""

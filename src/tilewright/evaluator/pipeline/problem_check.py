@@ -70,6 +70,7 @@ def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
 def _apply(session: EvaluationSession, health: ProblemHealth) -> None:
     """Note the check in the session; label the report, or end the evaluation."""
     session.problem_health = health
+    session.runners.tf32 = session.request.allows_tf32 and health.tf32
     if health.unsound and session.request.protocol == "strict":
         reason = UnjudgedReason.UNSOUND_PROBLEM
         raise EvaluationEnded.unjudged(reason, unsound_text(health))

@@ -91,6 +91,8 @@ class RunnerPool:
         self.call_s = 0.0
         self.isolation: tuple[IsolationStatus, ...] = ()
         self.candidate_output = ""
+        self.tf32 = context.request.allows_tf32
+        """Whether float32 products of runners on a GPU may be rounded to tf32."""
         self.usable_variations: dict[str, list[str]] = {}
         """The input variations of each case on which the reference can judge."""
 
@@ -209,7 +211,7 @@ class RunnerPool:
             ShareMemory(runner.name, size, self.output_bytes, self.allocator_bytes)
         )
         library = str(pool_library(self.context.host.home))
-        base = runner.map(shared, library, tf32=self.context.request.allows_tf32)
+        base = runner.map(shared, library, tf32=self.tf32)
         if first:
             self.judge.request(MemoryMapped(runner.name, base))
             runner.clock_excess_s = measure_clock_excess(self.judge, runner)

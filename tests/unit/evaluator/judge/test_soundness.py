@@ -249,3 +249,7 @@ def test_rows_that_differ_or_decide_no_output_alone_are_not_counted(inputs, body
 def test_masks_and_integers_that_two_seeds_make_alike_are_named(inputs, found):
     text = FEW_VALUES.format(inputs=inputs, body="x * more[0]", state="")
     assert checked(text).constant_inputs == found
+
+
+def test_on_a_cpu_precision_is_not_looked_at():
+    assert of("x @ x.t()").tf32
