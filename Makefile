@@ -90,6 +90,7 @@ bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME meas
 # The Python that has the published packages: make originals ORIGINALS=path/to/python
 originals: $(STAMP)  ## make the golden traces of published search systems again
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR)" $(ORIGINALS) -m benchmarks.originals.openevolve
+	PYTHONPATH="$(CURDIR)/src:$(CURDIR)" $(ORIGINALS) -m benchmarks.originals.openevolve_curves
 
 bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts DIR=path
 	$(BIN)/python -m benchmarks.accuracy.problem_counts $(DIR)

@@ -340,18 +340,24 @@ def write_all() -> int:
     return 0 if seen == wanted else 1
 
 
-def main() -> int:
-    """Write the traces, or print the digest of one."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--digest", choices=SETTINGS)
-    parser.add_argument("--ordered", action="store_true")
-    options = parser.parse_args()
+def installed() -> bool:
+    """Return whether this Python has the original; print what is missing if not."""
     try:
         found = importlib.metadata.version("openevolve")
     except importlib.metadata.PackageNotFoundError:
         found = "none"
     if found != VERSION:
         print(f"skipped: {sys.executable} has openevolve {found}; install openevolve=={VERSION}")
+    return found == VERSION
+
+
+def main() -> int:
+    """Write the traces, or print the digest of one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--digest", choices=SETTINGS)
+    parser.add_argument("--ordered", action="store_true")
+    options = parser.parse_args()
+    if not installed():
         return 0
     if options.digest:
         print(digest(trace_of(SETTINGS[options.digest], ordered=options.ordered)))

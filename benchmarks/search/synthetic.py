@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks.bars import Bar
+from benchmarks.search import originals_curves
 from benchmarks.search.landscapes import Ladder, Landscape, Uniform, UnitMove, landscape
 from tilewright.loop.driver import Strategy
 from tilewright.loop.policies.base import Message
@@ -157,10 +158,14 @@ def _ladder(*, keeps_best: bool) -> Bar:
 
 
 def run(only: str = "") -> list[Bar]:
-    """Run the parts whose name contains `only`: truth, ladder, uniform, greedy, sequential."""
+    """Run the parts whose name contains `only`.
+
+    They are truth, ladder, uniform, greedy, sequential, and the curves of `originals_curves`.
+    """
     bars: list[Bar] = []
     if only in "truth":
         bars += _truth()
     if only in "ladder":
         bars += [_ladder(keeps_best=False), _ladder(keeps_best=True)]
-    return bars + [_curve(name) for name in CURVES if only in name]
+    bars += [_curve(name) for name in CURVES if only in name]
+    return bars + originals_curves.bars(only)

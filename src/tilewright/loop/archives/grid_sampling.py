@@ -22,14 +22,14 @@ TRIES = 3
 
 
 @dataclass(frozen=True)
-class ParentDraw:
-    """The material of one request."""
+class ChosenParent:
+    """A parent, and other programs for the same prompt."""
 
     parent: Member
     inspirations: tuple[Member, ...]
 
 
-def sample_island(grid: Grid, island: int, count: int, draw: Draw) -> ParentDraw:
+def sample_island(grid: Grid, island: int, count: int, draw: Draw) -> ChosenParent:
     """Return a parent for a program of an island, and at most `count` inspirations from it.
 
     An island without members takes both from elsewhere. The grid needs at least one member.
@@ -47,7 +47,7 @@ def sample_island(grid: Grid, island: int, count: int, draw: Draw) -> ParentDraw
     return _with_inspirations(grid, parent, island, count, draw)
 
 
-def sample_any(grid: Grid, island: int, count: int, draw: Draw) -> ParentDraw:
+def sample_any(grid: Grid, island: int, count: int, draw: Draw) -> ChosenParent:
     """Return a parent from a preferred island or elsewhere, and inspirations from its island.
 
     If the preferred island is empty, a draw from its members puts a copy of the best there.
@@ -79,7 +79,9 @@ def _by_fitness(grid: Grid, names: list[str], draw: Draw) -> str:
     return draw("parent").choices(names, weights=shares, k=1)[0]
 
 
-def _with_inspirations(grid: Grid, parent: str, island: int, count: int, draw: Draw) -> ParentDraw:
+def _with_inspirations(
+    grid: Grid, parent: str, island: int, count: int, draw: Draw
+) -> ChosenParent:
     names = list(grid.islands[island])
     best = grid.island_bests[island]
     found = [best] if best and best != parent else []
@@ -88,7 +90,7 @@ def _with_inspirations(grid: Grid, parent: str, island: int, count: int, draw: D
             found.append(name)
     if len(found) < count:
         found += _nearby(grid, parent, names, found, count - len(found), draw)
-    return ParentDraw(grid.members[parent], tuple(grid.members[name] for name in found[:count]))
+    return ChosenParent(grid.members[parent], tuple(grid.members[name] for name in found[:count]))
 
 
 def _nearby(

@@ -14,7 +14,7 @@ from pydantic import Field
 from tilewright.errors import ConfigError
 from tilewright.loop.archives.grid import Grid
 from tilewright.loop.archives.grid_members import COMBINED, Draw, GridRules, Member
-from tilewright.loop.archives.grid_sampling import ParentDraw, sample_island
+from tilewright.loop.archives.grid_sampling import ChosenParent, sample_island
 from tilewright.loop.candidate_text import code_of
 from tilewright.loop.driver import Strategy
 from tilewright.loop.random_values import chooser
@@ -117,7 +117,7 @@ class IslandSearch:
         shown, parents = self._shown(found), (found.parent.writer,)
         return next_ask(self._plan, number, shown, parents, form=self._form, operator="evolve")
 
-    def _shown(self, found: ParentDraw) -> tuple[str, ...]:
+    def _shown(self, found: ChosenParent) -> tuple[str, ...]:
         """Return the writers of the fittest programs, the next ones and the inspirations.
 
         The original draws the diverse ones among the next `diverse` ranks, so it takes all.
