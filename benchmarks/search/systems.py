@@ -1,4 +1,4 @@
-"""Bars of all strategies: one log for any hash seed, kills, lost evaluations, cost, documents.
+"""Bars: all strategies have one log for any hash seed, kills, lost evaluations, cost, documents.
 
 No device is needed: programs are those of SynthKernel-1.
 """
@@ -251,7 +251,9 @@ def cost(names: Sequence[str]) -> Bar:
 def _strategy(name: str, turns: int) -> RecordedHistory:
     make = cast("Factory", load_plugin("strategies", name))
     plan = Plan(problem="synth/0", turns=turns, options=OPTIONS.get(name, {}))
-    return RecordedHistory(LimitedTrajectory(make(plan, score_of), plan, score_of, TrajectoryLimits()))
+    return RecordedHistory(
+        LimitedTrajectory(make(plan, score_of), plan, score_of, TrajectoryLimits())
+    )
 
 
 def _long_search(name: str, turns: int) -> tuple[float, list[Event]]:

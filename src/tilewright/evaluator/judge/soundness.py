@@ -137,7 +137,7 @@ def _checked(
         return replace(found, constant=not varied, undefined_share=undefined)
     except torch.OutOfMemoryError:
         text = "answers without work: the device has too little memory"
-        return replace(answer, unchecked=text, lacked_memory=True)
+        return replace(answer, unchecked=text)
 
 
 def rounds_to_tf32(reference: Reference, sample: CheckedSample) -> bool:

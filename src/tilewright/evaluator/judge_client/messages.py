@@ -385,8 +385,7 @@ class HealthAnswer(Answer):
     constant_inputs: list[int] = field(default_factory=list)
     rows: tuple[int, int] | None = None
     unchecked: str = ""
-    lacked_memory: bool = False
-    """Whether the device's memory is why it was not checked."""
+    """What was not looked at, since the device lacked memory; empty: nothing."""
 
 
 class CheckHealth(Request[HealthAnswer], kind="check_health"):

@@ -61,7 +61,7 @@ def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
         strict=request.protocol == "strict",
     )
     found = vars(session.judge.request(message, CHECK_S))
-    if found.pop("lacked_memory") and session.host.shares_memory:
+    if found["unchecked"] and session.host.shares_memory:
         # Only a result that also holds alone on the device may be stored.
         raise DeviceCrowded("the check of the problem lacked memory while others held some")
     return CaseCheck.model_validate({"case": case.name, **found})
