@@ -92,7 +92,9 @@ def score_of(turn: Turn) -> float | None:
     return turn.judgements[0].speedup or 0.0
 
 
-def played(make: Factory, plan: Plan, width: int, limits: TrajectoryLimits | None = None) -> FinishedSearch:
+def played(
+    make: Factory, plan: Plan, width: int, limits: TrajectoryLimits | None = None
+) -> FinishedSearch:
     """Return a search with so many requests at a time, after its log was replayed."""
     with tempfile.TemporaryDirectory() as folder:
         made = _history(make, plan, limits)

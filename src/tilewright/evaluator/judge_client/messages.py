@@ -385,7 +385,7 @@ class HealthAnswer(Answer):
     constant_inputs: list[int] = field(default_factory=list)
     rows: tuple[int, int] | None = None
     unchecked: str = ""
-    """What was not looked at, since the device lacked memory; empty: nothing."""
+    """The part that was not looked at, since the device lacked memory; empty: none."""
 
 
 class CheckHealth(Request[HealthAnswer], kind="check_health"):
