@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.languages.actions import Action, native_actions, python_actions
 from tilewright.languages.base import BuildPlan, Language, native_plan, python_plan
 from tilewright.languages.extensions import extension_calls
-from tilewright.languages.syntax import calls, is_python, parse_modules
+from tilewright.languages.syntax import Module, calls, is_python, parse_module, parse_modules
 from tilewright.records import Candidate, SourceFile
 
 
@@ -24,6 +25,10 @@ class Torch:
 
     def plan(self, candidate: Candidate) -> BuildPlan:
         return python_plan(candidate, self.name)
+
+    def actions(self, code: str) -> tuple[Action, ...]:
+        """Return the legal optimisations of a program, see `ActionSource`."""
+        return python_actions(code)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,14 @@ class Cpp:
 
     def plan(self, candidate: Candidate) -> BuildPlan:
         return native_plan(candidate, self.name, self.suffixes[:-1], self.command)
+
+    def actions(self, code: str) -> tuple[Action, ...]:
+        """Return the legal optimisations of a C++ file, or of a Python file that builds one."""
+        return (
+            native_actions(code)
+            if not isinstance(parse_module("candidate.py", code), Module)
+            else python_actions(code)
+        )
 
 
 @dataclass(frozen=True)

@@ -54,15 +54,15 @@ def kernel_nodes(module: Module) -> frozenset[int]:
 def _kernels(module: Module) -> Iterator[tuple[str, int, ast.FunctionDef | None]]:
     for node in module.nodes:
         if isinstance(node, ast.FunctionDef):
-            if any(_is_jit(module, decorator) for decorator in node.decorator_list):
+            if any(is_jit(module, decorator) for decorator in node.decorator_list):
                 yield node.name, node.lineno, node
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             target = node.targets[0]
-            if isinstance(target, ast.Name) and node.value.args and _is_jit(module, node.value):
+            if isinstance(target, ast.Name) and node.value.args and is_jit(module, node.value):
                 yield target.id, node.lineno, None
 
 
-def _is_jit(module: Module, node: ast.expr) -> bool:
+def is_jit(module: Module, node: ast.expr) -> bool:
     """Tell whether `node` is `triton.jit` or a call of it, with or without options."""
     func = node.func if isinstance(node, ast.Call) else node
     return module.dotted(func) in JIT_DECORATORS
