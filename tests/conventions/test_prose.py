@@ -122,7 +122,7 @@ def test_the_repository_has_no_finding():
 
 
 GLOSSARY = (ROOT / "docs" / "explanation" / "glossary.md").read_text(encoding="utf-8")
-MAX_TERMS = 70
+MAX_TERMS = 120
 REQUIRED_TERMS = (
     *("problem", "case", "candidate", "baseline", "implementation", "judge", "runner"),
     *("supervisor", "sandbox", "isolation layer", "verdict", "finding", "label", "protocol"),
@@ -175,7 +175,11 @@ def test_the_glossary_has_few_terms_with_a_definition_and_an_outside_source():
         ("| turn |", "| a | A. B. C. | s |\n| turn |", "a: the definition has one or two"),
         ("| turn |", "| trial | B. | s |\n| turn |", "trial: defined twice"),
         ("| turn |", "| answer |", "turn: missing"),
-        ("| turn |", "".join(f"| a{n} | B. | s |\n" for n in range(71)) + "| turn |", "141 terms"),
+        (
+            "| turn |",
+            "".join(f"| a{n} | B. | s |\n" for n in range(121)) + "| turn |",
+            f"{len(glossary_rows(GLOSSARY)) + 121} terms",
+        ),
     ],
 )
 def test_a_faulty_glossary_is_found(old, new, fault):

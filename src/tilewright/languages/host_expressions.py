@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ from tilewright.languages.host_calls import (
     computing_module,
     last_part,
 )
-from tilewright.languages.host_values import NOTHING, HostMemory, HostReference, Value, union
+from tilewright.languages.host_values import NOTHING, HostReference, ProgramMemory, Value, union
 from tilewright.languages.kernel_bodies import KernelBody
 from tilewright.languages.syntax import Module
 from tilewright.languages.triton_kernels import is_jit
@@ -24,6 +25,8 @@ MAX_NODES = 20_000
 """Most expressions of one analysis: an honest file has hundreds, and a hostile one stops here."""
 MAX_DEPTH = 100
 """Most nested expressions, so that no file exhausts Python's stack."""
+BUILTINS = frozenset(dir(builtins))
+"""Functions of Python itself, which do not compute on tensors."""
 CONTAINERS = ("Sequential", "ModuleList")
 
 
@@ -68,7 +71,7 @@ class Expressions:
     """Evaluates expressions. Lifetime: one analysis."""
 
     def __init__(
-        self, module: Module, kernels: Mapping[str, KernelBody], memory: HostMemory, enter: Enter
+        self, module: Module, kernels: Mapping[str, KernelBody], memory: ProgramMemory, enter: Enter
     ) -> None:
         self._module, self._kernels = module, kernels
         self._memory, self._enter = memory, enter
@@ -217,7 +220,16 @@ class Expressions:
             return Value(reference=HostReference("module", kind))
         if last in SCALARS:
             return NOTHING
-        return self._memory.new() if last in ALLOCATIONS else union(given.all)
+        if last in ALLOCATIONS and name.startswith("torch."):
+            return self._memory.new()
+        own = name.startswith(("torch.", "triton.")) and not name.startswith("torch.ops.")
+        return union(given.all) if own else self._foreign(last, call, given)
+
+    def _foreign(self, name: str, call: ast.Call, given: Given) -> Value:
+        """Record a call of unknown code as an operator if it gets a tensor: it may compute."""
+        if any(value.tensor for value in given.all):
+            return self.operator(name, call.lineno, given.all)
+        return union(given.all)
 
     def _method(self, func: ast.Attribute, call: ast.Call, scope: Scope) -> Value:
         owner = self.value(func.value, scope)
@@ -274,7 +286,8 @@ class Expressions:
         """Call a value."""
         reference = callee.reference
         if reference is None or reference.kind == "kernel":
-            return union(given.all)
+            name = call.func.id if isinstance(call.func, ast.Name) else "call"
+            return union(given.all) if name in BUILTINS else self._foreign(name, call, given)
         if reference.kind == "launcher":
             return self._launch(reference.name, call, given)
         if reference.kind == "module":

@@ -20,9 +20,9 @@ from tilewright.languages.host_expressions import (
 )
 from tilewright.languages.host_values import (
     NOTHING,
-    HostMemory,
     HostReference,
     HostStep,
+    ProgramMemory,
     Value,
     union,
 )
@@ -99,7 +99,7 @@ class _Interpreter:
     """Runs the statements of one entry point. Lifetime: one analysis."""
 
     def __init__(self, module: Module) -> None:
-        self._memory = HostMemory()
+        self._memory = ProgramMemory()
         self._definitions = _definitions(module)
         kernels = kernel_bodies(module)
         self._expressions = Expressions(module, kernels, self._memory, self._enter)

@@ -65,7 +65,7 @@ def union(values: Iterable[Value]) -> Value:
 
 
 @dataclass
-class HostMemory:
+class ProgramMemory:
     """Which steps wrote each block of memory, and all steps so far. Lifetime: one analysis."""
 
     writers: list[frozenset[int]] = field(default_factory=list)
