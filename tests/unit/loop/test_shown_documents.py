@@ -33,6 +33,7 @@ def base_of(folder: Path, text: str = "A vector has 12345 lanes.") -> Path:
     return folder
 
 
+@pytest.mark.reads_settings
 def test_shown_documents_are_in_the_log_and_in_the_run(tmp_path):
     run, settings = tmp_path / "run", settings_of("greedy", 1, knowledge=base_of(tmp_path / "base"))
     run.mkdir()

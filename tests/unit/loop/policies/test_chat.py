@@ -298,6 +298,7 @@ def vector(*values):
     return {"object": "list", "data": data, "model": "e", "usage": usage}
 
 
+@pytest.mark.reads_settings
 def test_a_server_embeds_a_text_also_after_a_failure(serve, model):
     server = serve(fails(503), says(vector(0.5, -1.0)))
     policy = model(server, embeddings="small")
