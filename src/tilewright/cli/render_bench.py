@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,10 +13,22 @@ from tilewright.cli.output import printable
 from tilewright.cli.render import facts, table
 from tilewright.records.events import Turn
 from tilewright.reports.csv_markdown import TRAJECTORY_TURNS, known
+from tilewright.reports.strategy_report import COLUMNS, DIFFERENCES, difference_texts
 from tilewright.scoring.report_text import cut, speed_text
 
 MAX_FLIPS = 10
 """Most candidates in the table of differing verdicts."""
+RESULTS = (
+    *("re-measured best", "near the best", "judged to 90 %", "reached 90 %"),
+    "area under the curve",
+)
+COSTS = (
+    *("judged candidates", "device seconds", "tokens", "drafts refused"),
+    *("claimed over re-measured", "wrong winners"),
+)
+"""Columns of strategies in two tables; a terminal is too narrow for all of them in one."""
+HEAD_CHARS = 11
+"""Most characters of one line of their headings."""
 
 
 def turn_text(turn: Turn) -> str:
@@ -27,6 +40,9 @@ def turn_text(turn: Turn) -> str:
         elif item.verdict != "correct" and item.reason:
             said += f" ({cut(item.reason, 120)})"
         parts.append(f"{item.protocol}: {said}" if len(turn.judgements) > 1 else said)
+    if not turn.judgements:
+        refused = f", refused ({cut(turn.refused, 120)})" if turn.refused else ""
+        parts.append(f"{turn.ask.role}{refused}")
     return printable(f"{turn.ask.id}: {'; '.join(parts)}")
 
 
@@ -35,7 +51,10 @@ def turns_table(turns: Sequence[Turn]) -> RenderableType:
     made = table("turn", "verdict", "speed-up", "best so far", "why")
     best = 0.0
     for turn in turns:
-        item = turn.judgements[0]
+        item = turn.judgements[0] if turn.judgements else None
+        if item is None:
+            made.add_row(turn.ask.turn + 1, turn.ask.role, "", "", cut(turn.refused, 90))
+            continue
         best = max(best, item.speedup or 0.0)
         shown = "" if item.speedup is None else speed_text(item.speedup, item.low, item.high)
         top = f"{best:.2f}x" if best else ""
@@ -57,9 +76,7 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     if len(summary.get("curves", ())) > 1:
         sections.append(("turn by turn", _curves(summary["curves"])))
     if found := summary.get("strategies"):
-        sections.append(("strategies", _strategies(found["rows"])))
-        sections.append(("strategies, each trajectory", _costs(found["rows"])))
-        sections.append(("paired differences", _differences(found["differences"])))
+        sections += _strategies(found)
     if found := summary.get("drkernel"):
         shares = ((of, *map(_share, found[name].values())) for name, of in TRAJECTORY_TURNS.items())
         drkernel = table("of each trajectory", *found["last"], rows=shares)
@@ -70,39 +87,16 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     return Group(Text(head, style="bold"), *parts)
 
 
-def _strategies(rows: list[dict[str, Any]]) -> RenderableType:
-    made = table("strategy", "re-measured best", "near best", "to 90 %", "claimed / re-measured")
-    for row in rows:
-        made.add_row(
-            row["strategy"],
-            f"{row['speedup']:.2f}x [{row['low']:.2f}, {row['high']:.2f}]",
-            f"{row['near_best']:.0%}",
-            known("{:.0f}", row["judged_to_90"]),
-            known("{:.3f}", row["claimed_over_remeasured"]),
-        )
-    return made
-
-
-def _costs(rows: list[dict[str, Any]]) -> RenderableType:
-    made = table("strategy", "judged", "drafts unjudged", "device s", "tokens", "wrong winners")
-    for row in rows:
-        made.add_row(
-            row["strategy"],
-            f"{row['judged']:.0f}",
-            f"{row['refused']:.1f}",
-            f"{row['device_s']:.0f}",
-            f"{row['tokens']:.0f}",
-            f"{row['wrong_winners']:.0%}",
-        )
-    return made
-
-
-def _differences(rows: list[dict[str, Any]]) -> RenderableType:
-    made = table("strategies", "ratio", "better")
-    for row in rows:
-        ratio = f"{row['ratio']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
-        made.add_row(" / ".join(row["strategies"]), ratio, row["better"])
-    return made
+def _strategies(found: dict[str, Any]) -> Iterator[tuple[str, RenderableType]]:
+    """Yield the comparison of strategies, in tables that fit into a narrow terminal."""
+    counts = sorted({row["trajectories"] for row in found["rows"]})
+    many = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    for title, columns in ((f"strategies, {many} trajectories each", RESULTS), ("", COSTS)):
+        shown = [column for column in COLUMNS if column.title in ("strategy", *columns)]
+        rows = ([column.text(row) for column in shown] for row in found["rows"])
+        heads = (textwrap.fill(column.title, HEAD_CHARS) for column in shown)
+        yield title, table(*heads, rows=rows)
+    yield "paired differences", table(*DIFFERENCES, rows=difference_texts(found))
 
 
 def _published(found: dict[str, Any]) -> RenderableType:

@@ -15,6 +15,7 @@ from tilewright.records.base import is_text
 from tilewright.reports.csv_markdown import as_csv, as_markdown
 from tilewright.reports.html_report import document, page
 from tilewright.reports.loader import annotate, gather, uncollected
+from tilewright.reports.strategy_report import strategy_files
 
 ANNOTATE_HELP = "Add a person's comment to a verdict. Repeatable."
 
@@ -28,6 +29,8 @@ ANNOTATE_HELP = "Add a person's comment to a verdict. Repeatable."
 def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: Any) -> int:  # noqa: ANN401 - the options
     """Write report.html, report.json, report.csv and report.md for one or several RUNs.
 
+    A run that compares strategies also gets strategies.csv, strategy_differences.csv and
+    strategy_regret.csv.
     Several runs make one leaderboard; they need the same problems, protocols and device.
     The page works from disk, without network access.
     """
@@ -50,6 +53,8 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
             "report.csv": as_csv(gathered).encode(),
             "report.md": as_markdown(gathered, name).encode(),
         }
+        compared = strategy_files((run.name, run.comparison) for run in gathered.runs)
+        files |= {file: text.encode() for file, text in compared.items()}
     with writing(f"--out {target}"):
         target.mkdir(parents=True, exist_ok=True)
         for file, content in files.items():

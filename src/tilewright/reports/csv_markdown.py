@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from tilewright.reports.loader import Gathered, Run
+from tilewright.reports.strategy_report import with_texts
 from tilewright.scoring.summary import group_of
 
 COLUMNS = (
@@ -71,6 +72,7 @@ def as_markdown(gathered: Gathered, title: str) -> str:
         for protocol, numbers in run.summary["protocols"].items()
     ]
     lines = [f"# {_cell(title)}", "", *_table(HEADLINE, scores)]
+    lines += [line for run in gathered.runs for line in _strategies(run)]
     lines += [line for run in gathered.runs for line in _published(run)]
     lines += [line for run in gathered.runs for line in _drkernel(run)]
     notes = [(run.name, *note) for run in gathered.runs for note in run.annotations.items()]
@@ -114,6 +116,22 @@ def _headline(numbers: dict[str, Any]) -> list[str]:
         known("{:.1%}", one.get("believed")),
         known("{:.3f}x", numbers["geometric_mean"]),
     ]
+
+
+def _strategies(run: Run) -> Iterator[str]:
+    """Yield the comparison of a run's strategies: a row for each, and their differences."""
+    if run.comparison is None:
+        return
+    found = with_texts(run.comparison)
+    yield from ("", f"## Strategies of {_cell(run.name)}", "")
+    heads = [title for title, _ in found["columns"]]
+    yield from _table(heads, ([*map(_cell, row)] for row in found["row_texts"]))
+    yield ""
+    yield from (f"- {title}: {meaning}" for title, meaning in found["columns"] if meaning)
+    yield from ("", "### Paired differences", "")
+    rows = ([*map(_cell, row)] for row in found["difference_texts"])
+    yield from _table(found["difference_heads"], rows)
+    yield from ("", found["chance"])
 
 
 def _published(run: Run) -> Iterator[str]:

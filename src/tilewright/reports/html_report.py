@@ -17,6 +17,7 @@ from tilewright.records.events import EvalSummary, Turn
 from tilewright.reports.csv_markdown import MAX_FLIPS
 from tilewright.reports.glossary import terms_html
 from tilewright.reports.loader import Gathered, Run
+from tilewright.reports.strategy_report import trajectory_name, with_texts
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.intervals import NOISY_HALF_WIDTH, STRETCH
 from tilewright.scoring.learning_curves import curves
@@ -36,12 +37,14 @@ LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
 
 
 def page(shown: dict[str, Any]) -> str:
-    return drawn("page", shown["title"], shown, ["page.css"])
+    return drawn("page", shown["title"], shown, ["page.css"], ["strategies.js", "page.js"])
 
 
-def drawn(name: str, title: str, data: dict[str, Any], styles: Sequence[str]) -> str:
+def drawn(
+    name: str, title: str, data: dict[str, Any], styles: Sequence[str], scripts: Sequence[str]
+) -> str:
     """Return the page `name` with its styles, scripts and data, none of which is fetched."""
-    script = _read("parts.js") + _read(f"{name}.js")
+    script = "".join(map(_read, ("parts.js", *scripts)))
     # The scripts decide between faster and slower as `decide` does.
     for constant, value in {"NOISY_HALF_WIDTH": NOISY_HALF_WIDTH, "STRETCH": STRETCH}.items():
         script = script.replace(f"{{{{{constant}}}}}", str(value))
@@ -101,6 +104,7 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "machines": _machines(list(own.values())),
         "summary": run.summary | {"flips": flips},
         "curves": curves(run.turns, gathered.weak) if several_turns else [],
+        "comparison": None if run.comparison is None else with_texts(run.comparison),
         "rows": rows,
         "whole": whole,
     }
@@ -141,6 +145,7 @@ def _row(turn: Turn, run: Run) -> dict[str, Any]:
         "problem": turn.ask.problem,
         "group": group_of(turn.ask.problem),
         "note": run.annotations.get(turn.ask.id, ""),
+        "trajectory": trajectory_name(run.begun, turn.ask.sample),
         "judgements": [_judgement(item) for item in turn.judgements],
     }
 

@@ -21,6 +21,7 @@ from tilewright.records.base import digest_text, is_text
 from tilewright.records.event_log import read_events, turns_of
 from tilewright.records.events import EvalSummary, RunStarted, Turn
 from tilewright.records.run_folder import read_report
+from tilewright.reports.strategy_report import comparison_of
 from tilewright.scoring.summary import summary_of, weak_problems
 
 MAX_WHOLE_REPORTS = 300
@@ -45,6 +46,8 @@ class Run:
     """The name of the run among the runs on the page."""
     unanswered: frozenset[str] = frozenset()
     """Problems without a candidate."""
+    comparison: dict[str, Any] | None = None
+    """The comparison of its strategies, if it has several."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,19 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
     begun, notes = events[0], _annotations(folder)
     lacking, left = _without_candidate(folder, turns)
     summary = summary_of(turns, begun.unsound_problems, lacking)
-    return Run(folder, begun, turns, summary, _sources(folder), notes, left, begun.name, lacking)
+    compared = comparison_of(begun, turns)
+    return Run(
+        folder,
+        begun,
+        turns,
+        summary,
+        _sources(folder),
+        annotations=notes,
+        left=left,
+        name=begun.name,
+        unanswered=lacking,
+        comparison=compared,
+    )
 
 
 def _without_candidate(folder: Path, turns: Sequence[Turn]) -> tuple[frozenset[str], int]:

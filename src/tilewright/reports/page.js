@@ -1,7 +1,6 @@
 (() => {
 const data = JSON.parse(document.getElementById("data").textContent);
-const COLOURS = ["#0b6bcb", "#c2410c", "#15803d", "#a21caf", "#a16207", "#0e7490"];
-const share = (value) => (value === null || value === undefined ? "" : (100 * value).toFixed(1) + " %");
+const MOST_OPEN = 20;
 const fastOne = (numbers) => (numbers.fast_p || []).find((row) => row.p === 1) || {};
 // Whose it is, where there are several.
 const whose = (run, text) => (data.runs.length > 1 ? run.name + ": " : "") + text;
@@ -41,9 +40,12 @@ if (passed.length) $("headline").append(table(["run", "geometric mean, 95 %", "A
 if (data.explained_by_run) $("headline").append(el("p", {}, "Of the deviance of what is correct, whose candidate it is explains " + Object.entries(data.explained_by_run).map(([name, part]) => `${share(part)} (${name})`).join(", ") + "."));
 for (const run of data.runs.filter((item) => item.curves.length > 1)) {
   const names = [...new Set(run.curves.flatMap((row) => Object.keys(row.best_fast_p)))];
-  $("headline").append(el("p", {}, whose(run, "turn by turn, and the best of each history up to it")),
-    table(["turn", "judged", "correct", ...names.map((p) => `fast_${p}`), ...names.map((p) => `best fast_${p}`)],
-      run.curves.map((row) => [row.turn, row.judged, share(row.correct), ...names.map((p) => share(row.fast_p[p])), ...names.map((p) => share(row.best_fast_p[p]))]), names.flatMap((_, i) => [3 + i, 3 + names.length + i]).concat([1, 2])));
+  const text = whose(run, "turn by turn, and the best of each history up to it" + (run.comparison ? ", of all strategies together" : ""));
+  const made = table(["turn", "judged", "correct", ...names.map((p) => `fast_${p}`), ...names.map((p) => `best fast_${p}`)],
+    run.curves.map((row) => [row.turn, row.judged, share(row.correct), ...names.map((p) => share(row.fast_p[p])), ...names.map((p) => share(row.best_fast_p[p]))]), names.flatMap((_, i) => [3 + i, 3 + names.length + i]).concat([1, 2]));
+  // A search has hundreds of turns; nobody scrolls past them to what follows.
+  if (run.curves.length > MOST_OPEN) $("headline").append(el("details", {}, el("summary", {}, text), made));
+  else $("headline").append(el("p", {}, text), made);
 }
 const scored = data.runs.filter((run) => run.summary.drkernel);
 if (scored.length) $("headline").append(el("p", {}, "As Dr. Kernel scores: by published rules with its tolerance of 0.01, a decoy is incorrect, and fast@p asks for at least p."),
@@ -56,14 +58,6 @@ if (published.length) $("published").append(table(["benchmark", "run", "tasks", 
 else $("published").hidden = true;
 
 // Curves
-const frame = (label, xs, ys, xText, yText) => {
-  const node = svg("svg", { viewBox: "0 0 460 280", width: 460, height: 280, role: "img", "aria-label": label });
-  node.append(svg("title", {}, label));
-  for (const [x, text] of xs) { node.append(svg("line", { x1: x, x2: x, y1: 20, y2: 235, class: "grid" }), svg("text", { x, y: 252, "text-anchor": "middle" }, text)); }
-  for (const [y, text] of ys) { node.append(svg("line", { x1: 50, x2: 440, y1: y, y2: y, class: "grid" }), svg("text", { x: 44, y: y + 4, "text-anchor": "end" }, text)); }
-  node.append(svg("text", { x: 245, y: 272, "text-anchor": "middle" }, xText), svg("text", { x: 50, y: 14 }, yText));
-  return node;
-};
 const fastPlot = () => {
   const x = (p) => 50 + 195 * p, y = (value) => 235 - 215 * value;
   const node = frame("Share of all candidates that are correct and faster than p", [0, 0.5, 1, 1.5, 2].map((p) => [x(p), p]), [0, 0.25, 0.5, 0.75, 1].map((v) => [y(v), 100 * v + " %"]), "p", "fast_p, with 95 % intervals");
@@ -161,7 +155,7 @@ const detail = (line) => {
 };
 const draw = () => {
   const wanted = $("verdict").value, text = $("find").value.toLowerCase(), order = $("order").value;
-  chosen = lines.filter((line) => (!wanted || line.item.verdict === wanted) && (!text || `${whose(line.run, line.row.ask)} ${line.item.reason || ""} ${line.row.note}`.toLowerCase().includes(text)));
+  chosen = lines.filter((line) => (!wanted || line.item.verdict === wanted) && (!text || `${whose(line.run, line.row.ask)} ${line.row.trajectory} ${line.item.reason || ""} ${line.row.note}`.toLowerCase().includes(text)));
   if (order === "odd") chosen.sort((a, b) => suspicion(b) - suspicion(a));
   if (order === "slow") chosen.sort((a, b) => (a.item.speedup ?? Infinity) - (b.item.speedup ?? Infinity));
   if (order === "fast") chosen.sort((a, b) => (b.item.speedup ?? 0) - (a.item.speedup ?? 0));
@@ -170,7 +164,7 @@ const draw = () => {
     const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, whose(line.run, line.row.ask));
     const marks = [...(line.item.labels || []), ...(line.item.findings || [])].join(", ");
     const why = [line.item.verdict === "correct" ? "" : line.item.reason || "", marks].filter(Boolean).join("; ");
-    const row = el("tr", {}, el("td", {}, button), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
+    const row = el("tr", {}, el("td", {}, button, ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
     button.addEventListener("click", () => {
       const open = button.getAttribute("aria-expanded") === "true";
       button.setAttribute("aria-expanded", String(!open));

@@ -28,6 +28,17 @@ const speed = (item) => {
   const middle = Math.log(item.speedup), faster = middle > stretch * (middle - Math.log(item.low)), slower = middle < -stretch * (Math.log(item.high) - middle);
   return faster || slower ? times(item.speedup) + " " + ends : "no measurable difference " + ends;
 };
+const COLOURS = ["#0b6bcb", "#c2410c", "#15803d", "#a21caf", "#a16207", "#0e7490"];
+const share = (value) => (value === null || value === undefined ? "" : (100 * value).toFixed(1) + " %");
+// An empty plot: vertical lines at `xs`, horizontal ones at `ys`, each with its place and its text.
+const frame = (label, xs, ys, xText, yText, width = 460, height = 280, right = 440) => {
+  const node = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }), floor = height - 45;
+  node.append(svg("title", {}, label));
+  for (const [x, text] of xs) { node.append(svg("line", { x1: x, x2: x, y1: 20, y2: floor, class: "grid" }), svg("text", { x, y: floor + 17, "text-anchor": "middle" }, text)); }
+  for (const [y, text] of ys) { node.append(svg("line", { x1: 50, x2: right, y1: y, y2: y, class: "grid" }), svg("text", { x: 44, y: y + 4, "text-anchor": "end" }, text)); }
+  node.append(svg("text", { x: (50 + right) / 2, y: height - 8, "text-anchor": "middle" }, xText), svg("text", { x: 50, y: 14 }, yText));
+  return node;
+};
 const table = (head, rows, right = []) => {
   const made = el("table");
   made.append(el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", right.includes(i) ? { class: "n" } : {}, name)))));

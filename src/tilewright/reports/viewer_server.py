@@ -29,7 +29,8 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
         "protocol": begun.protocols[0],
     }
     data = {"about": about, "rows": rows, "whole": whole, "live": live}
-    return drawn("view", f"{begun.problems}, {begun.name}", data, ["page.css", "view.css"])
+    styles, title = ["page.css", "view.css"], f"{begun.problems}, {begun.name}"
+    return drawn("view", title, data, styles, ["view.js"])
 
 
 def exported(turns: Turns) -> str:

@@ -23,6 +23,8 @@ THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 """Ratios: the thresholds of KernelBench and of Dr. Kernel."""
 SAMPLES = (1, 2, 4, 8)
 """Numbers of samples k of pass@k and fast@k."""
+WRITTEN = ("propose", "draft")
+"""Roles of requests that write a candidate; `measure` judges an earlier one once more."""
 NO_ANSWER = Score(ok=False)
 Grouped = dict[str, list[Score]]
 
@@ -59,7 +61,7 @@ def summary_of(
     last = last_of_trajectories(turn for turn in turns if turn.judgements)
     flips = _flips(turns)
     return {
-        "candidates": len(turns),
+        "candidates": sum(turn.ask.role in WRITTEN for turn in turns),
         "problems": len({turn.ask.problem for turn in turns}),
         "unanswered": len(unanswered),
         "protocols": {name: _of_protocol(last, name, weak, unanswered) for name in protocols},

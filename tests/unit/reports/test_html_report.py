@@ -66,8 +66,7 @@ def a_run(folder: Path, made: list[Turn], **changes: Any) -> Path:
     folder.mkdir(parents=True)
     begin(folder, begun(**changes), [], {})
     with EventLog(folder) as log:
-        for turn in made:
-            log.append(TurnFinished(turn=turn))
+        log.extend(TurnFinished(turn=turn) for turn in made)
     return folder
 
 
