@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tilewright.languages.operator_names import name_set
 from tilewright.languages.syntax import Module, names_stored
@@ -61,6 +62,7 @@ class _Uses:
     written: set[str] = field(default_factory=set)
 
 
+@lru_cache(maxsize=8)
 def kernel_bodies(module: Module) -> dict[str, KernelBody]:
     """Return the kernels of a file by name."""
     functions = {node.name: node for node in module.nodes if isinstance(node, ast.FunctionDef)}
@@ -201,14 +203,15 @@ class _Pointers:
             found.written |= origin if parameter in inner.written else set()
 
 
-def _in_order(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Yield the nodes of a body in the order of the text."""
+@lru_cache(maxsize=32)
+def _in_order(function: ast.FunctionDef) -> tuple[ast.AST, ...]:
+    """Return the nodes of a body in the order of the text."""
     nodes = [node for statement in function.body for node in ast.walk(statement)]
-    return iter(sorted(nodes, key=lambda node: getattr(node, "lineno", 0)))
+    return tuple(sorted(nodes, key=lambda node: getattr(node, "lineno", 0)))
 
 
 def _axes(module: Module, function: ast.FunctionDef) -> int:
-    nodes = list(_in_order(function))
+    nodes = _in_order(function)
     programs = set()
     for node in nodes:
         if isinstance(node, ast.Call) and language_call(module, node) == "program_id":
