@@ -16,6 +16,7 @@ SOURCE = ROOT / "src" / "tilewright"
 # Kept as their authors would write them: they are judged, not imported.
 _EXHIBITS = (
     "src/tilewright/problems/bundled/*/*",
+    "src/tilewright/spaces/problems/*",
     "tests/corpus/*/*",
     "tests/attacks/attacks/*",
     "tests/attacks/honest/*",

@@ -27,6 +27,7 @@ from tilewright.problems.template import write_new
 from tilewright.records import Problem
 from tilewright.registry import catalogue
 from tilewright.scoring.report_text import cut
+from tilewright.spaces import SPACES
 
 MAX_NAME = 100
 """Most characters of a problem's name that are shown, since foreign files choose the name."""
@@ -67,6 +68,7 @@ def list_problems(address: str, as_json: bool, **given: Any) -> int:  # noqa: AN
         kept = [f"{revision} ({count})" for of, revision, count in sets if of == name]
         known = f"imported: {', '.join(kept)}" if kept else "not imported"
         print_line(f"set {name}: {imported_sets.problem_set(name).about}; {known}")
+    print_line(f"spaces of programs: {', '.join(f'spaces/{name}' for name in SPACES)}")
     _, at, revision = address.partition("@")
     one = f"show {_name(found[0])}{at}{revision}"
     print_line(f"next: tilewright problems {f'lint {address}' if Path(address).exists() else one}")

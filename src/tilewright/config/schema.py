@@ -207,7 +207,7 @@ class Config(Section):
     executor: str = LOCAL
     """Where candidates are evaluated: `local`, a server (`http://x:TOKEN@host:port`) or a cluster.
     A Ray cluster is `ray` (started here), `ray:auto` or `ray:HOST:PORT`. With `?accelerator=NAME`
-    after it, only devices of that kind are used."""
+    after it, only devices of that kind are used. `census:FILE` answers from recorded verdicts."""
     eval: EvalSection = EvalSection()
     model: ModelSection = ModelSection()
     models: dict[str, NamedModel] = Field(default_factory=dict)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+from pathlib import Path
 from urllib.parse import parse_qs
 
 from tilewright.config import LOCAL, RAY, Config
 from tilewright.errors import ConfigError
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.executors.base import Executor
+from tilewright.executors.census_executor import PREFIX, CensusExecutor
 from tilewright.executors.local import LocalExecutor
 from tilewright.executors.ray_executor import RayExecutor
 from tilewright.executors.remote import RemoteExecutor
@@ -17,17 +19,29 @@ _leased: dict[str, RayExecutor] = {}
 
 
 def open_executor(settings: Config, workers: int = 1) -> Executor:
-    """Return the executor of these settings: this machine's own, a cluster's, or a server's."""
+    """Return the executor of these settings: this machine's, a cluster's, a server's, a census."""
     if settings.executor == LOCAL:
         return LocalExecutor(settings.home, workers, settings.eval.devices)
     if is_cluster(settings.executor):
         return _leased.pop(_lease_key(settings), None) or open_cluster(settings)
+    if is_census(settings.executor):
+        return open_census(settings.executor)
     return RemoteExecutor(settings.executor)
 
 
 def is_cluster(name: str) -> bool:
     """Tell whether the setting `executor` names a Ray cluster."""
     return name.partition("?")[0].partition(":")[0] == RAY
+
+
+def is_census(name: str) -> bool:
+    """Tell whether the setting `executor` names a census file."""
+    return name.startswith(PREFIX)
+
+
+def open_census(name: str) -> CensusExecutor:
+    """Return the executor of a census file, `census:FILE`."""
+    return CensusExecutor(Path(name.removeprefix(PREFIX)))
 
 
 def open_cluster(settings: Config, patience_s: float | None = 300.0) -> RayExecutor:
@@ -61,6 +75,8 @@ def device_model(settings: Config, name: str) -> str:
         return find_device(name).model
     if is_cluster(settings.executor):
         return cached_cluster(settings).device_model()
+    if is_census(settings.executor):
+        return open_census(settings.executor).device_model
     return RemoteExecutor(settings.executor).device_model()
 
 

@@ -1,8 +1,9 @@
 """Imported sets of problems, each a file of records under `home`, and addresses into them.
 
 An address is `SET[/GROUP][/NUMBER][@REVISION]`: `kernelbench`, `kernelbench/level1`,
-`kernelbench/level1/12`, `kernelbench/level1-12`. It may also be the path of a problem, or of
-a folder of problems. A file of KernelBench's rows works too: JSON lines, a JSON array or parquet.
+`kernelbench/level1/12`, `kernelbench/level1-12`. It may also be `spaces/NAME`, the problem of a
+space of programs, or the path of a problem or of a folder of problems. A file of KernelBench's rows
+works too: JSON lines, a JSON array or parquet.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from tilewright.problems.sets.base import Found, ProblemSet
 from tilewright.records import Problem
 from tilewright.records.parquet import LeftOut
 from tilewright.registry import catalogue, load
+from tilewright.spaces import SPACES
 
 FOLDER = "problems"
 MAX_REVISION_LENGTH = 200
 """Characters of a quoted revision; a file name has at most 255 with the rest of it."""
 ROWS = (".jsonl", ".json", ".parquet")
+SPACES_GROUP = "spaces"
+"""Beginning of the address of a space's problem."""
 
 
 def problem_set(name: str) -> ProblemSet:
@@ -96,6 +100,8 @@ def find_problems(address: str, home: Path, left_out: LeftOut = lambda _: None) 
         return [find_problem(address)]
     base, _, revision = address.partition("@")
     name, _, rest = base.partition("/")
+    if name == SPACES_GROUP and not os.path.isdir(path):
+        return space_problems(rest)
     if name not in catalogue("problem_sets"):
         if os.path.isdir(path):
             return _kept(path, _read_folder(path), left_out)
@@ -106,6 +112,18 @@ def find_problems(address: str, home: Path, left_out: LeftOut = lambda _: None) 
         groups = sorted({re.sub(r"[-/]\d+$", "", item.id) for item in problems})
         raise ProblemError(f"no problem {address!r}; {name} has {', '.join(groups)}")
     return chosen
+
+
+def space_problems(name: str = "") -> list[Problem]:
+    """Return the problem of a space, or of all spaces.
+
+    Raises:
+        ProblemError: there is no such space.
+    """
+    chosen = [space for space in SPACES.values() if name in ("", space.name)]
+    if not chosen:
+        raise ProblemError(f"no space {name!r}; known: {', '.join(SPACES)}")
+    return [read_problem(space.problem_path, group=f"{SPACES_GROUP}/") for space in chosen]
 
 
 def find_one(address: str, home: Path) -> Problem:
