@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.errors import ConfigError, ProblemError, RecordError
 from tilewright.languages.reply_parser import parse_reply
-from tilewright.loop.prediction_formats import named_predictions
+from tilewright.loop.prediction_formats import named_predictions, without_tests
 from tilewright.loop.run_state import CANDIDATES, is_unjudged, sources_of
 from tilewright.problems.candidates import read_files
 from tilewright.problems.sets.base import json_rows, whole_number
@@ -100,7 +100,7 @@ class _Reader:
         if ask in self.sources:
             self.skipped.append(f"{where}: {ask.id} occurs twice; the first one counts")
         else:
-            self.sources[ask] = files
+            self.sources[ask] = without_tests(files, problem)
 
     def read_file(self, path: Path) -> None:
         if path.suffix == ".parquet":

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tilewright.records import Problem
+from tilewright.problems.sets.gold_file import SEPARATOR
+from tilewright.records import Problem, SourceFile
 
 INSTRUCTION_FIELDS = ("instruction", "prompt", "query")
 DESCRIBED, WRAPPED = "Functional Description: ", "Wrapper Entry Information:"
@@ -32,6 +33,21 @@ def named_predictions(
             row = {**({} if name is None else {"name": name}), **row}
             row["predict"] = _unfenced(row["predict"], problems)
         yield where, row
+
+
+def without_tests(files: tuple[SourceFile, ...], problem: str) -> tuple[SourceFile, ...]:
+    """Return the files of an answer without the tests of a gold file, which may stand below it.
+
+    KernelBench-X takes the text above its separator; TritonBench has no such rule.
+    """
+    if not problem.startswith("kernelbenchx/"):
+        return files
+    return tuple(
+        SourceFile(path=file.path, text=file.text.partition(SEPARATOR)[0])
+        if SEPARATOR in file.text
+        else file
+        for file in files
+    )
 
 
 def _problem_of(row: dict[str, Any], problems: Sequence[Problem]) -> str | None:

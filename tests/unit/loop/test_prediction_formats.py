@@ -10,6 +10,7 @@ import pytest
 from tests.unit.problems.sets.test_gold_file import gold
 from tilewright.loop.existing_answers import read_answers
 from tilewright.problems.imported_sets import problem_set
+from tilewright.problems.sets.gold_file import SEPARATOR, problem_of
 from tilewright.records import Problem
 
 HALF = "Halves each element.\nOf integers, too."
@@ -117,3 +118,18 @@ def test_kernelbenchx_predictions_use_the_first_code_block(tmp_path, problems):
 def test_code_fields_are_used_unchanged(tmp_path, problems):
     sources, _ = read(tmp_path, problems, {"file": "sum.py", "code": "```python\nx = 1\n```"})
     assert list(sources.values()) == ["```python\nx = 1\n```"]
+
+
+@pytest.mark.parametrize(
+    ("identity", "kept"),
+    [("kernelbenchx/Math/half", "x = 1\n"), ("tritonbench/t/half", f"x = 1\n{SEPARATOR}\ny\n")],
+)
+def test_tests_below_an_answer_are_left_out_where_the_benchmark_does_so(tmp_path, identity, kept):
+    problem = problem_of(
+        gold("half", "def half(x):\n    return x\n", "half(1)"), identity, "half.py"
+    )
+    (tmp_path / "half.py").write_text(f"x = 1\n{SEPARATOR}\ny\n")
+
+    answers = read_answers(str(tmp_path), [problem])
+
+    assert [file.text for (file,) in answers.sources.values()] == [kept]
