@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import itertools
+import math
 import os
 import sys
 import time
@@ -101,6 +102,11 @@ def fastest(rows: dict[str, tuple[CensusRow, ...]]) -> list[str]:
     return sorted(timed, key=lambda name: -timed[name])[:count]
 
 
+def relative_error(row: CensusRow) -> float:
+    """Return the half-width of the interval of a speed-up, on the logarithmic scale; 0: none."""
+    return math.log(row.high / row.low) / 2 if row.low and row.high else 0.0
+
+
 class CensusFile:
     """A census that grows. Lifetime: one run; an unfinished last line is cut off."""
 
@@ -129,6 +135,25 @@ class CensusFile:
             os.fsync(file.fileno())
         self._begun = True
         self.rows[digest] = (*self.rows.get(digest, ()), row)
+
+    def forget(self, half_width: float) -> int:
+        """Drop the rows whose interval is wider, so that they are judged again; return how many.
+
+        A wide interval shows that other processes disturbed the trial. No speed-up decides.
+        """
+        before = sum(map(len, self.rows.values()))
+        kept = {
+            name: tuple(row for row in own if relative_error(row) <= half_width)
+            for name, own in self.rows.items()
+        }
+        self.rows = {name: own for name, own in kept.items() if own}
+        if self._begun:
+            header = line_of(read_census(self._path).header)
+            lines = [line_of(row) for own in self.rows.values() for row in own]
+            fresh = self._path.with_suffix(".new")
+            fresh.write_text("".join((header, *lines)), encoding="utf-8")
+            fresh.replace(self._path)
+        return before - sum(map(len, self.rows.values()))
 
     def summary(self) -> str:
         """Return the number of programs by verdict, the trials and the best speed-up so far."""
@@ -203,6 +228,7 @@ class Options(argparse.Namespace):
     workers: int
     seconds: float
     overrides: list[str]
+    redo_above: float | None
     merge: list[Path]
     settings: Config
 
@@ -227,6 +253,12 @@ def arguments(given: Sequence[str] | None) -> Options:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin none after them")
     parser.add_argument(
         "--set", action="append", default=[], dest="overrides", metavar="PATH=VALUE"
+    )
+    parser.add_argument(
+        "--redo-above",
+        type=float,
+        metavar="HALF_WIDTH",
+        help="judge trials again whose interval of the log speed-up is wider, for example 0.15",
     )
     parser.add_argument("--merge", nargs="+", type=Path, default=[], help="join the files of parts")
     return parser.parse_args(given, namespace=Options())
@@ -267,6 +299,8 @@ def main(given: Sequence[str] | None = None) -> int:
     overrides = [f'eval.device="{devices[0]}"', *options.overrides]
     options.settings = config.load(None, overrides)
     kept = CensusFile(options.out, space, options.part)
+    if options.redo_above is not None:
+        print(f"{kept.forget(options.redo_above)} trials are judged again")
     home, several = options.settings.home, devices if len(devices) > 1 else ()
     with LocalExecutor(home, options.workers, several) as executor:
         complete = judge_all(space, options.part, kept, executor, options)

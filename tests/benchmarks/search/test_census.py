@@ -102,6 +102,20 @@ def test_the_fastest_tenth_gets_three_further_trials(tmp_path):
     assert "420 of 420 programs" in kept.summary()
 
 
+def test_a_disturbed_trial_is_judged_again(tmp_path):
+    rows, every = list(rows_of(census.order(CPP))), census.order(CPP)
+    place = next(n for n, row in enumerate(rows) if row.speedup is not None)
+    rows[place] = correct_row(CPP, every[place], 1.0, error=0.4)
+    path = write_census(tmp_path / "c.jsonl", CPP, rows)
+    kept = census.CensusFile(path, CPP, (0, 1))
+    assert kept.forget(0.15) == 1
+    assert census.waiting(CPP, (0, 1), kept) == [every[place]]
+    again = read_census(path)
+    assert again.header == header_of(CPP, len(rows))
+    assert [row for own in again.rows.values() for row in own] == rows[:place] + rows[place + 1 :]
+    assert kept.forget(0.15) == 0
+
+
 def test_a_file_of_another_part_is_refused(tmp_path):
     path = write_census(tmp_path / "c.jsonl", CPP, [], programs=420)
     with pytest.raises(SystemExit, match="another space or part"):

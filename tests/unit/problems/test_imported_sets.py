@@ -278,3 +278,16 @@ def test_tritonbench_has_two_groups(tmp_path):
         "tritonbench/t/gelu_std",
     ]
     assert "broken.py" in found.skipped[0]
+
+
+def test_a_space_has_an_address_and_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [problem.id for problem in find_problems("spaces", tmp_path)]
+    assert "spaces/cpp_matmul" in names
+    assert find_one("spaces/cpp_matmul", tmp_path).entry == "matmul_bias_relu"
+    with pytest.raises(ProblemError, match="no space 'x'; known: cpp_matmul, "):
+        find_problems("spaces/x", tmp_path)
+    (tmp_path / "spaces" / "own").mkdir(parents=True)
+    (tmp_path / "spaces" / "own" / "problem.py").write_text(MODEL.format(number=1))
+    assert [problem.id for problem in find_problems("spaces", tmp_path)] == ["own"]
+    assert find_one("spaces/cpp_matmul", tmp_path).id == "spaces/cpp_matmul"
