@@ -88,7 +88,7 @@ def opened(browser: Any, number: int) -> str:
 @pytest.mark.parametrize("size", SIZES)
 def test_turns_are_plotted_listed_and_opened(browser, viewer, size):
     page = shown(browser, viewer.url, size)
-    assert count(page, "#rows tbody tr") == count(page, "#tree circle") == 5
+    assert count(page, "#rows tbody tr") == count(page, "#tree [data-n]") == 5
     wide = page.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 1
     text = opened(page, 1)

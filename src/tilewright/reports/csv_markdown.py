@@ -128,7 +128,12 @@ def _strategies(run: Run) -> Iterator[str]:
     yield from _table(heads, ([*map(_cell, row)] for row in found["row_texts"]))
     yield ""
     yield from (f"- {title}: {meaning}" for title, meaning in found["columns"] if meaning)
+    yield from ("", "### Regret by judged candidates", "")
+    regrets = ([*map(_cell, row)] for row in found["regret_texts"])
+    yield from _table(found["regret_heads"], regrets)
     yield from ("", "### Paired differences", "")
+    standings = ([*map(_cell, row)] for row in found["standings"])
+    yield from (*_table(found["standing_heads"], standings), "")
     rows = ([*map(_cell, row)] for row in found["difference_texts"])
     yield from _table(found["difference_heads"], rows)
     yield from ("", found["chance"])

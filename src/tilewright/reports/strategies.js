@@ -73,12 +73,8 @@ const keys = (curves, node) => {
     return button;
   }));
 };
-const regretTable = (curves) => {
-  const last = Math.max(...curves.map(([, values]) => values.length));
-  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].filter((n) => n < last).concat([last]);
-  const rows = curves.map(([name, values]) => [name, ...steps.map((n) => (n <= values.length ? factor(values[n - 1]) : ""))]);
-  return el("details", {}, el("summary", {}, "Regret as a table"), el("p", {}, "Columns: judged candidates. Empty: no trajectory of the strategy judged as many."), table(["strategy", ...steps], rows, steps.map((_, k) => k + 1)));
-};
+const regretTable = (found) => el("details", {}, el("summary", {}, "Regret as a table"), el("p", {}, "Columns: judged candidates. Empty: no trajectory of the strategy judged as many."),
+  table(found.regret_heads, found.regret_texts, found.regret_heads.map((_, place) => place).slice(1)));
 
 // Paired differences, of all pairs or of those with one strategy
 const differences = (found) => {
@@ -105,7 +101,7 @@ for (const run of compared) {
     ...explained(table(found.columns.map(([title]) => title), found.row_texts, numbered(found)), found.columns));
   if (curves.length) {
     const node = regretPlot(curves);
-    $("strategies").append(el("h3", {}, "Regret"), keys(curves, node), el("div", { class: "wide plot" }, node), regretTable(curves));
+    $("strategies").append(el("h3", {}, "Regret"), keys(curves, node), el("div", { class: "wide plot" }, node), regretTable(found));
     if (curves.some(([, values]) => values.some((value) => value < 0))) $("strategies").append(el("p", {}, "Below 1x a search claimed more than any final trial confirmed: the curves show the trials that selected."));
   }
   $("strategies").append(...differences(found));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,8 @@ COLUMNS = (
     Column("wrong winners", lambda row: f"{row['wrong_winners']:.0%}"),
 )
 DIFFERENCES = ("one", "other", "pairs", "one over other, 95 %", "better")
+STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+"""Numbers of judged candidates for which tables show the regret, before the last one."""
 STANDINGS = ("strategy", "better than", "worse than", NOT_RESOLVED)
 
 
@@ -86,6 +89,8 @@ def with_texts(found: Mapping[str, Any]) -> dict[str, Any]:
         "difference_texts": list(difference_texts(found)),
         "standing_heads": STANDINGS,
         "standings": standings(found),
+        "regret_heads": ("strategy", *map(str, _steps(found))),
+        "regret_texts": list(regret_texts(found)),
         "chance": chance_text(len(found["differences"])),
     }
 
@@ -111,6 +116,19 @@ def difference_texts(found: Row) -> Iterator[list[str]]:
     for row in found["differences"]:
         ratio = factor_text(row["ratio"], row["low"], row["high"], "")
         yield [*row["strategies"], str(row["pairs"]), ratio, row["better"]]
+
+
+def _steps(found: Row) -> list[int]:
+    """Return the numbers of judged candidates at which a table shows the regret."""
+    last = max(map(len, found["curves"].values()), default=0)
+    return [*(step for step in STEPS if step < last), last]
+
+
+def regret_texts(found: Row) -> Iterator[list[str]]:
+    """Yield for each strategy its regret as a factor; empty where it judged fewer candidates."""
+    for name, curve in found["curves"].items():
+        cells = [f"{math.exp(curve[n - 1]):.3f}x" if n <= len(curve) else "" for n in _steps(found)]
+        yield [name, *cells]
 
 
 def standings(found: Row) -> list[list[str]]:

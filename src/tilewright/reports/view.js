@@ -1,36 +1,59 @@
 (() => {
 const data = JSON.parse(document.getElementById("data").textContent);
-const COLOURS = { correct: "#15803d", incorrect: "#c2410c", failed: "#a16207", rejected: "#a21caf", unjudged: "#6b7280" };
-const rows = [];
+const COLOURS = { correct: "#15803d", incorrect: "#c2410c", failed: "#a16207", rejected: "#a21caf", unjudged: "#6b7280", draft: "#0e7490", say: "#6b7280", choose: "#6b7280" };
+// A shape for each verdict, so that colour is not needed to tell them apart.
+const SHAPES = {
+  correct: (r) => `M${-r},0a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0Z`,
+  incorrect: (r) => `M0,${-r}L${r},${r}L${-r},${r}Z`,
+  failed: (r) => `M${-r},${-r}H${r}V${r}H${-r}Z`,
+  rejected: (r) => `M0,${-1.4 * r}L${1.4 * r},0L0,${1.4 * r}L${-1.4 * r},0Z`,
+  draft: (r) => `M${-r},${-r}L${r},0L${-r},${r}Z`,
+};
+const other = (r) => `M${-r},0H${r}M0,${-r}V${r}`;
+const shape = (verdict, x, y, r, more = {}) => svg("path", { d: (SHAPES[verdict] || other)(r), transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`, fill: COLOURS[verdict] || "#6b7280", ...(SHAPES[verdict] ? {} : { stroke: "#6b7280", "stroke-width": 2 }), ...more });
+const rows = [], byNumber = new Map(), children = new Map();
 let chosen = null;
 
+const { strategies, samples } = data.about;
+const trajectory = (row) => {
+  const place = Math.floor(row.sample / samples);
+  if (strategies.length > 1 && place < strategies.length) return `${strategies[place]}, seed ${row.sample % samples}`;
+  return strategies.length === 1 && samples > 1 ? `seed ${row.sample}` : String(row.sample);
+};
+const ofTrajectory = (row) => $("trajectory").value === "" || row.sample === Number($("trajectory").value);
+
 // The climb: one problem, its turns from left to right, its speed-ups upwards
-for (const [name, colour] of Object.entries(COLOURS)) {
-  const mark = el("i"); mark.style.background = colour;
-  $("legend").append(el("span", {}, mark, name));
+for (const [name, colour] of Object.entries(COLOURS).slice(0, 6)) {
+  const mark = svg("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" });
+  mark.append(shape(name, 0, 0, 5));
+  $("legend").append(el("span", {}, mark, name === "unjudged" ? " no verdict" : " " + name));
 }
-const known = new Set(), seen = new Set();
-const MOST_DRAWN = 1500;
+const known = new Set(), seen = new Set(), drawnSamples = new Set();
+const MOST_DRAWN = 1500, MOST_JOINED = 500;
 const climb = () => {
-  const own = rows.filter((row) => row.problem === $("problem").value).slice(-MOST_DRAWN);
-  const last = Math.max(...own.map((row) => row.turn), 1), step = Math.max(Math.min(700 / last, 60), 12);
-  const best = Math.max(...own.map((row) => row.speedup || 0), 2), low = -2, high = Math.log2(best) + 0.3;
+  const all = rows.filter((row) => row.problem === $("problem").value && ofTrajectory(row)), own = all.slice(-MOST_DRAWN);
+  $("drawn").textContent = all.length > own.length ? `The last ${own.length} of ${all.length} turns are drawn; choose a trajectory to see all of its turns.` : "";
+  let last = 1, best = 2;
+  for (const row of own) { last = Math.max(last, row.turn); best = Math.max(best, row.speedup || 0); }
+  const step = Math.max(Math.min(700 / last, 60), 12), low = -2, high = Math.log2(best) + 0.3;
   const x = (row) => 60 + row.turn * step, y = (row) => row.speedup ? 230 - 200 * (Math.max(Math.log2(row.speedup), low) - low) / (high - low) : 252 + 4 * (row.sample % 4);
   const width = 90 + last * step;
-  const node = svg("svg", { viewBox: `0 0 ${width} 290`, width, height: 290, role: "img", "aria-label": "Speed-up of each turn; what was not correct lies below the line" });
+  const node = svg("svg", { viewBox: `0 0 ${width} 290`, width, height: 290, role: "img", "aria-label": "Speed-up of each turn; turns without one lie below the line. The list of turns has the same content." });
   for (let power = low; power <= high; power++) {
     const at = 230 - 200 * (power - low) / (high - low);
     node.append(svg("line", { x1: 50, x2: width - 10, y1: at, y2: at, class: "grid" }), svg("text", { x: 44, y: at + 4, "text-anchor": "end" }, 2 ** power + "x"));
   }
   node.append(svg("text", { x: 60, y: 284 }, "turn 1"), svg("text", { x: width - 12, y: 284, "text-anchor": "end" }, "turn " + (last + 1)));
   const places = new Map(own.map((row) => [row.n, row]));
-  for (const row of own) for (const parent of row.parents) {
+  // So many lines would hide what they join.
+  if (own.length <= MOST_JOINED) for (const row of own) for (const parent of row.parents) {
     const from = places.get(parent);
     if (from) node.append(svg("line", { x1: x(from), y1: y(from), x2: x(row), y2: y(row), stroke: "currentColor", opacity: 0.25 }));
   }
   for (const row of own) {
-    const dot = svg("circle", { cx: x(row), cy: y(row), r: row.marks.includes("best so far") ? 6 : 4, fill: COLOURS[row.verdict] || "#6b7280", "data-n": row.n, class: chosen === row.n ? "chosen" : "" });
-    dot.append(svg("title", {}, `${row.id}: ${row.verdict} ${speed(row)}`));
+    const large = row.marks.includes("best so far") || row.marks.includes("new leader");
+    const dot = shape(row.verdict, x(row), y(row), large ? 6 : 4, { "data-n": row.n, class: "dot" + (chosen === row.n ? " chosen" : "") });
+    dot.append(svg("title", {}, `${row.id}: ${row.verdict} ${speed(row)} ${row.marks.join(", ")}`));
     dot.addEventListener("click", () => open(row.n));
     node.append(dot);
   }
@@ -42,78 +65,74 @@ const PAGE = 200;
 let shown = PAGE;
 const list = () => {
   const mark = $("mark").value, verdict = $("verdict").value, text = $("find").value.toLowerCase();
-  const found = rows.filter((row) => (!mark || row.marks.includes(mark)) && (!verdict || row.verdict === verdict) && (!text || `${row.id} ${row.reason || ""}`.toLowerCase().includes(text)));
+  const found = rows.filter((row) => ofTrajectory(row) && (!mark || row.marks.includes(mark)) && (!verdict || row.verdict === verdict) && (!text || `${row.id} ${row.operator || ""} ${row.reason || ""}`.toLowerCase().includes(text)));
   $("rows").tBodies[0].replaceChildren(...found.slice(0, shown).map((row) => {
     const button = el("button", { type: "button", class: "row" }, row.id);
     button.addEventListener("click", () => open(row.n));
     const why = [...row.marks, row.reason || ""].filter(Boolean).join("; ");
-    return el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", { class: "n" }, row.tokens ?? ""), el("td", {}, why));
+    const by = [row.operator, row.role === "measure" ? "trial" : ""].filter(Boolean).join(", ");
+    const whose = strategies.length > 1 ? [el("p", { class: "of" }, trajectory(row))] : [];
+    return el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), el("td", { class: "n" }, row.tokens ?? ""), el("td", {}, why));
   }));
   $("count").textContent = `${Math.min(shown, found.length)} of ${found.length}`;
   $("more").hidden = shown >= found.length;
 };
 
 // One turn
-const source = (text) => el("pre", { class: "source", tabindex: 0 }, text);
-const folded = (title, ...content) => el("details", {}, el("summary", {}, title), ...content);
 const draw = (turn) => {
-  const row = rows[turn.n], parts = [];
-  parts.push(el("p", {}, el("b", { class: "verdict " + row.verdict }, row.verdict), " ", speed(row), row.reason ? " " + row.reason : "", row.marks.length ? ` (${row.marks.join(", ")})` : ""));
-  const report = turn.report;
-  if (report) {
-    if (report.message) parts.push(source(report.message));
-    for (const finding of report.findings) parts.push(el("p", {}, `${finding.code}: ${finding.summary}`), el("code", {}, JSON.stringify(finding.evidence)));
-  }
-  if (report && report.comparisons.length) {
-    const before = new Map((turn.parent ? turn.parent.comparisons : []).map((item) => [item.case + item.baseline, item]));
-    parts.push(el("h3", {}, "What was measured, and what changed"), table(["case", "baseline", "it took", "this took", "speed-up", "before"], report.comparisons.map((item) => {
-      const then = before.get(item.case + item.baseline);
-      return [item.case, item.baseline, item.reference_us.toFixed(2) + " us", item.candidate_us.toFixed(2) + " us", speed(item), then ? speed(then) : ""];
-    })));
-    for (const sentence of report.advice) parts.push(el("p", {}, sentence));
-  }
-  parts.push(el("h3", {}, "What the model is told of it"), source(turn.feedback || "nothing"));
-  parts.push(el("h3", {}, "Code"), source(turn.code || "there is none"));
-  if (turn.parent) {
-    const lines = difference(turn.parent.code, turn.code).map(([kind, text]) => el("span", kind ? { class: kind } : {}, text + "\n"));
-    parts.push(folded("Against the code of " + rows[turn.parent.n].id, el("pre", { class: "source", id: "changes", tabindex: 0 }, ...lines)));
-  }
-  if (turn.reasoning) parts.push(folded("What it thought aloud", source(turn.reasoning)));
-  parts.push(folded("Reply" + (turn.model ? " of " + turn.model : ""), source(turn.reply)));
-  const said = turn.prompt.map((message) => el("div", { class: "said" }, el("b", {}, message.role), source(message.text)));
-  parts.push(folded(`Prompt (${turn.prompt.length} messages${turn.prompt_as_recorded ? "" : "; another version made it, so it may have read differently"})`, ...said));
-  if (row.parents.length) {
-    const back = el("button", { type: "button" }, "Go to its parent, " + rows[row.parents[0]].id);
-    back.addEventListener("click", () => open(row.parents[0]));
-    parts.push(el("p", {}, back));
-  }
-  $("h-one").textContent = row.id;
-  $("detail").replaceChildren(...parts);
+  $("h-one").textContent = byNumber.get(turn.n).id;
+  $("detail").replaceChildren(...turnParts(turn, byNumber, children, trajectory));
 };
 const open = async (n) => {
+  const row = byNumber.get(n);
+  if (!row) return;
   chosen = n;
   $("one").hidden = false;
-  if (rows[n].problem !== $("problem").value) $("problem").value = rows[n].problem;
+  $("problem").value = row.problem;
+  if (!ofTrajectory(row)) $("trajectory").value = row.sample;
   climb(); list();
+  if (location.hash !== "#turn-" + n) history.pushState(null, "", "#turn-" + n);
   let turn = data.whole[n];
   if (!turn && data.live) {
     const answer = await fetch("turn.json?n=" + n);
     if (answer.ok) turn = await answer.json();
   }
+  if (chosen !== n) return;
   if (turn) draw(turn);
-  else { $("h-one").textContent = rows[n].id; $("detail").replaceChildren(el("p", {}, "It is not in this file. All turns are shown by "), el("code", {}, "tilewright view " + data.about.folder)); }
+  else { $("h-one").textContent = row.id; $("detail").replaceChildren(el("p", {}, "It is not in this file. All turns are shown by "), el("code", {}, "tilewright view " + data.about.folder)); }
   $("h-one").focus();
 };
+// A link to a turn, also the one in the address of the page, or one step back in its history.
+const follow = () => {
+  const found = /^#turn-(\d+)$/.exec(location.hash);
+  if (found && Number(found[1]) !== chosen) open(Number(found[1]));
+};
+window.addEventListener("hashchange", follow);
+window.addEventListener("popstate", follow);
 
 // New turns
 const take = (more) => {
   for (const row of more) {
     rows.push(row);
+    byNumber.set(row.n, row);
+    for (const parent of row.parents) {
+      if (!children.has(parent)) children.set(parent, []);
+      children.get(parent).push(row.n);
+    }
     if (!known.has(row.problem)) { known.add(row.problem); $("problem").append(el("option", { value: row.problem }, row.problem)); }
     if (!seen.has(row.verdict)) { seen.add(row.verdict); $("verdict").append(el("option", { value: row.verdict }, row.verdict)); }
+    drawnSamples.add(row.sample);
   }
-  const tokens = rows.reduce((sum, row) => sum + (row.tokens || 0), 0), usd = rows.reduce((sum, row) => sum + (row.usd || 0), 0);
-  $("about").textContent = `${data.about.problems} by ${data.about.name}, judged on ${data.about.device}; ${rows.length} turns, ${tokens} tokens${usd ? `, ${usd.toFixed(2)} USD` : ""}`;
+  const options = $("trajectory").options;
+  if (drawnSamples.size !== options.length - 1) {
+    const kept = $("trajectory").value, named = [...drawnSamples].sort((a, b) => a - b).map((sample) => el("option", { value: sample }, trajectory({ sample })));
+    $("trajectory").replaceChildren(options[0], ...named);
+    $("trajectory").value = kept;
+  }
+  $("whose").hidden = drawnSamples.size < 2;
+  let tokens = 0, usd = 0;
+  for (const row of rows) { tokens += row.tokens || 0; usd += row.usd || 0; }
+  $("about").textContent = `${data.about.problems} by ${data.about.name}, judged on ${data.about.device}; ${rows.length} turns${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${tokens} tokens${usd ? `, ${usd.toFixed(2)} USD` : ""}`;
   climb(); list();
 };
 const poll = async () => {
@@ -123,11 +142,12 @@ const poll = async () => {
   } catch { $("about").textContent += " (the server is gone)"; return; }
   setTimeout(poll, 2000);
 };
-$("problem").addEventListener("input", climb);
-for (const id of ["mark", "verdict", "find"]) $(id).addEventListener("input", () => { shown = PAGE; list(); });
+for (const id of ["problem", "trajectory"]) $(id).addEventListener("input", climb);
+for (const id of ["trajectory", "mark", "verdict", "find"]) $(id).addEventListener("input", () => { shown = PAGE; list(); });
 $("more").addEventListener("click", () => { shown += PAGE; list(); });
 (async () => {
   if (data.live) await poll(); else take(data.rows);
+  follow();
   document.body.dataset.ready = "yes";
 })();
 })();

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
@@ -16,6 +18,8 @@ from tilewright.reports.turn_view import Turns
 LOOPBACK = "127.0.0.1"
 MAX_PAGE_BYTES = 8_000_000
 """Largest size of an exported page."""
+TURNING = frozenset({"first correct", "best so far", "new leader", "leader lost", "hack"})
+"""Marks of turns that change the course of a search."""
 
 
 def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, live: bool) -> str:
@@ -27,28 +31,45 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
         "device": begun.device,
         "folder": str(turns.folder),
         "protocol": begun.protocols[0],
+        "strategies": begun.strategies,
+        "samples": begun.samples,
+        "left_out": len(turns.rows) - len(rows) if not live else 0,
     }
     data = {"about": about, "rows": rows, "whole": whole, "live": live}
     styles, title = ["page.css", "view.css"], f"{begun.problems}, {begun.name}"
-    return drawn("view", title, data, styles, ["view.js"])
+    return drawn("view", title, data, styles, ["turn.js", "view.js"])
 
 
 def exported(turns: Turns) -> str:
     """Return one page that works from disk: a row for every turn, and the turns in full that fit.
 
-    Marked turns come first: first correct, best so far, regression, hack.
+    Marked turns come first, those that changed the course of a search before all others. Rows that
+    do not fit into half of a page are left out in the same order.
     """
-    order = sorted(turns.rows, key=lambda row: (not row["marks"], row["n"]))
+    order = sorted(turns.rows, key=_rank)
+    rows = sorted(_that_fit(order, MAX_PAGE_BYTES // 2), key=itemgetter("n"))
     whole: dict[str, Any] = {}
-    # Half of the page is reserved for turns in full, however many rows there are.
-    size = min(len(json.dumps(turns.rows)), MAX_PAGE_BYTES // 2)
+    size = len(json.dumps(rows))
     for row in order[:MAX_WHOLE_REPORTS]:
         found = turns.whole(row["n"])
         size += len(json.dumps(found))
         if size > MAX_PAGE_BYTES * 0.9:
             break
         whole[str(row["n"])] = found
-    return _page(turns, turns.rows, whole, live=False)
+    return _page(turns, rows, whole, live=False)
+
+
+def _rank(row: dict[str, Any]) -> tuple[int, int]:
+    marks = row["marks"]
+    return (0 if TURNING.intersection(marks) else 1 if marks else 2), row["n"]
+
+
+def _that_fit(rows: Iterable[dict[str, Any]], most_bytes: int) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        most_bytes -= len(json.dumps(row, separators=(",", ":"))) + 1
+        if most_bytes < 0:
+            return
+        yield row
 
 
 class Viewer(ThreadingHTTPServer):

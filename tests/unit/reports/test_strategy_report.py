@@ -104,6 +104,8 @@ def test_markdown_shows_the_comparison_and_what_chance_alone_would_show(tmp_path
     text = as_markdown(gather([compared(tmp_path / "run")]), "t")
     assert "## Strategies of somebody" in text
     assert "| slow | same | 3 | " in text
+    assert "| slow | 3.500x | 1.878x |" in text
+    assert "| slow | none | fast, same | none |" in text
     assert "- wrong winners: Share of trajectories" in text
     assert "about 0.2 of the 3 intervals" in text
     assert chance_text(1).startswith("The interval")
@@ -129,7 +131,7 @@ def test_the_command_writes_the_numbers_of_the_comparison(tmp_path):
 def test_turns_without_a_verdict_are_no_candidates_and_stop_nothing(tmp_path):
     gathered = gather([compared(tmp_path / "run")])
     run = gathered.runs[0]
-    # Of each trajectory two answers; its final trial judges one of them again, and a draft.
+    # Each trajectory has two answers; its final trial judges one of them again, and a draft.
     assert run.summary["candidates"] == 2 * SEEDS * len(NAMES) + 1
     draft, say, choose = without_judgements(0)
     assert turn_text(draft) == "p#0.draft: draft, refused (the reply has no code)"
