@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tilewright.spaces import SPACES
-from tilewright.spaces.space import Knobs, Space, knobs_of
+from tilewright.spaces.space import Knobs, Space, intended_knobs, knobs_of
 
 _BLOCK = re.compile(r"^(`{3,})[\w+]*[ \t]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _RATIO = re.compile(r"([\d.]+)x")
@@ -62,7 +62,9 @@ class Prompt:
     programs: tuple[ShownProgram, ...] = ()
     """In the order of the prompt; only those that belong to the space."""
     parent: Knobs | None = None
-    """The program to improve; `None` if the prompt shows none."""
+    """The program to improve, a spoiled one too; `None` if the prompt shows none."""
+    parent_text: str = ""
+    """The source of the parent as the prompt shows it."""
     action: str = ""
     """The one change that the prompt asks for, or its closing instruction."""
     is_single: bool = False
@@ -95,9 +97,10 @@ def read_prompt(messages: Sequence[PromptMessage]) -> Prompt | None:
     space = _space_of(blocks)
     if space is None:
         return None
-    shown = [(block, knobs_of(space, block.text)) for block in blocks]
+    shown = [(block, intended_knobs(space, block.text)) for block in blocks]
     known = [(block, knobs) for block, knobs in shown if knobs is not None]
     programs = tuple(ShownProgram(knobs, _speed(block)) for block, knobs in known)
+    parent = _parent(known, programs)
     text = "\n\n".join(item.text for item in messages if item.role != "assistant")
     plain = _BLOCK.sub("", text)
     change = _CHANGE.search(plain)
@@ -108,7 +111,8 @@ def read_prompt(messages: Sequence[PromptMessage]) -> Prompt | None:
     return Prompt(
         space=space,
         programs=programs,
-        parent=_parent(known, programs),
+        parent=known[parent][1] if parent is not None else None,
+        parent_text=known[parent][0].text if parent is not None else "",
         action=(change[1] if change else _LISTED.sub("", closing)).strip(),
         is_single=change is not None,
         notes="\n".join(found[1] for part in (_NOTES, _SUMMARY) for found in part.finditer(plain)),
@@ -168,19 +172,15 @@ def speed_in(text: str) -> float | None:
     return (float(found[1]) or None) if found else None
 
 
-def _parent(
-    known: Sequence[tuple[_Block, Knobs]], programs: Sequence[ShownProgram]
-) -> Knobs | None:
-    """Return the current program; else the last answer of a conversation; else the fastest."""
-    for block, knobs in reversed(known):
-        if CURRENT in block.before:
-            return knobs
-    answers = [knobs for block, knobs in known if block.by_assistant]
-    if answers:
-        return answers[-1]
+def _parent(known: Sequence[tuple[_Block, Knobs]], programs: Sequence[ShownProgram]) -> int | None:
+    """Return the place of the current program; else of the last answer; else of the fastest."""
+    places = range(len(known))
+    current = [place for place in places if CURRENT in known[place][0].before]
+    answers = [place for place in places if known[place][0].by_assistant]
+    if current or answers:
+        return (current or answers)[-1]
     # The last one of equal speed: prompts show the fastest program last.
-    ranked = sorted(programs, key=lambda item: item.speedup or 0.0)
-    return ranked[-1].knobs if ranked else None
+    return max(places, key=lambda place: (programs[place].speedup or 0.0, place), default=None)
 
 
 def _tried(text: str) -> tuple[frozenset[str], ...]:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilewright.spaces.prompt_reading import Prompt, PromptMessage, read_prompt
-from tilewright.spaces.space import Knobs, Space, Value, moves, source
+from tilewright.spaces.space import Knobs, Space, Value, moves, source, spoiled
 
 FOLLOWS = 0.8
 """Probability with which a proposer follows an action, notes, or a list of tried changes."""
@@ -129,17 +129,10 @@ def summary_of(prompt: Prompt) -> str:
     return f"<reasoning>The programs were compared.</reasoning>\n<summary>\n{text}\n</summary>"
 
 
-def spoiled(text: str) -> str:
-    """Return a source without its last bracket: it builds no longer."""
-    place = max(text.rfind(")"), text.rfind("}"))
-    return text[:place] + text[place + 1 :]
-
-
-def answer_text(prompt: Prompt, parent: Knobs | None, code: str) -> str:
+def answer_text(prompt: Prompt, code: str) -> str:
     """Return the reply in the form that the prompt asks for."""
-    tag = prompt.space.tag
-    if prompt.wants_patch and parent is not None:
-        before = source(prompt.space, parent)
+    tag, before = prompt.space.tag, prompt.parent_text
+    if prompt.wants_patch and before:
         return f"<<<<<<< SEARCH\n{before}=======\n{code.rstrip()}\n>>>>>>> REPLACE\n"
     return f"The whole file:\n\n```{tag}\n{code.rstrip()}\n```\n"
 
@@ -193,7 +186,7 @@ def reply(prompt: Prompt, behaviour: Behaviour, draw: random.Random) -> str:
     code = source(space, changed)
     if any(draw.random() >= behaviour.sure for _ in range(count)):
         code = spoiled(code)
-    return answer_text(prompt, parent, code)
+    return answer_text(prompt, code)
 
 
 def _meant(space: Space, parent: Knobs, found: Sequence[Knobs], text: str) -> list[Knobs]:

@@ -47,6 +47,11 @@ class Space:
         """Return all programs by the digest of their source."""
         return {source_digest(self.write(knobs)): knobs for knobs in programs(self)}
 
+    @functools.cached_property
+    def by_spoiled_digest(self) -> dict[str, Knobs]:
+        """Return all programs by the digest of their source after `spoiled`."""
+        return {source_digest(spoiled(self.write(knobs))): knobs for knobs in programs(self)}
+
 
 def programs(space: Space) -> list[Knobs]:
     """Return all programs of a space; the last knob changes fastest."""
@@ -87,3 +92,15 @@ def knobs_of(space: Space, text: str) -> Knobs | None:
     """Return the knobs of a source; `None` if it is no program of the space."""
     found = space.by_digest.get(source_digest(text))
     return None if found is None else dict(found)
+
+
+def spoiled(text: str) -> str:
+    """Return a source without its last bracket: it builds no longer."""
+    place = max(text.rfind(")"), text.rfind("}"))
+    return text[:place] + text[place + 1 :]
+
+
+def intended_knobs(space: Space, text: str) -> Knobs | None:
+    """Return the knobs of a source, also of a spoiled one; `None` if it is neither."""
+    found = space.by_spoiled_digest.get(source_digest(text))
+    return knobs_of(space, text) if found is None else dict(found)

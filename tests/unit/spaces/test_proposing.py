@@ -20,7 +20,15 @@ from tilewright.loop.tried_changes import change_between, digest
 from tilewright.records.events import Ask
 from tilewright.spaces import SPACES, proposing
 from tilewright.spaces.proposing import Behaviour, Proposer, blind, reader, several
-from tilewright.spaces.space import PROBLEMS, knobs_of, moves, programs, source
+from tilewright.spaces.space import (
+    PROBLEMS,
+    intended_knobs,
+    knobs_of,
+    moves,
+    programs,
+    source,
+    spoiled,
+)
 
 CPP = SPACES["cpp_matmul"]
 EVERY = [(space, knobs) for space in SPACES.values() for knobs in programs(space)]
@@ -126,8 +134,9 @@ def test_clumsy_spoils_each_change_with_the_stated_probability():
 
 def test_a_spoiled_program_is_no_program_and_does_not_parse():
     for space, knobs in EVERY[::97]:
-        code = proposing.spoiled(source(space, knobs))
+        code = spoiled(source(space, knobs))
         assert knobs_of(space, code) is None
+        assert intended_knobs(space, code) == knobs
         if space.tag == "python":
             with pytest.raises(SyntaxError):
                 compile(code, "candidate.py", "exec")
@@ -178,6 +187,17 @@ def test_a_patch_applies_to_the_current_program():
     change = patched(source(CPP, FAST), text)
     assert change.refused == ""
     assert knobs_of(CPP, change.code) in moves(CPP, FAST)
+
+
+@pytest.mark.parametrize("form", ["evolve", "patch"])
+def test_a_spoiled_parent_is_repaired_from_its_own_knobs(form):
+    turn = turn_of(CPP, FAST, None, "spoiled")
+    code = spoiled(source(CPP, FAST))
+    broken = turn.model_copy(update={"reply": None, "code": code})
+    messages = prompt_of(CPP, form, parents=[broken])
+    text = Proposer(Behaviour(blind)).answer(messages, EMPTY)
+    code = patched(code, text).code if form == "patch" else code_blocks(text)[-1]
+    assert knobs_of(CPP, code) in moves(CPP, FAST)
 
 
 def test_a_choice_is_one_of_the_choices():
