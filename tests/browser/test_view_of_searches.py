@@ -146,7 +146,12 @@ def test_a_comparison_of_44000_turns_opens(browser, tmp_path):
         page = shown(browser, made.url, within_s=20)
         total = len(MANY) * 20 * 201
         assert page.find_element("id", "count").text == f"200 of {total}"
-        assert "choose a trajectory" in page.find_element("id", "drawn").text
+        assert "Choose one trajectory" in page.find_element("id", "drawn").text
+        first = page.execute_script(
+            "return Math.min(...[...document.querySelectorAll('#tree [data-n]')]"
+            ".map(mark => mark.getBoundingClientRect().left))"
+        )
+        assert first < 200
         page.find_element("id", "trajectory").send_keys("strategy_7, seed 3")
         assert page.find_element("id", "count").text == "200 of 201"
         assert count(page, "#tree [data-n]") == 201

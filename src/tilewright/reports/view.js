@@ -30,12 +30,20 @@ for (const [name, colour] of Object.entries(COLOURS).slice(0, 6)) {
 }
 const known = new Set(), seen = new Set(), drawnSamples = new Set();
 const MOST_DRAWN = 1500, MOST_JOINED = 500;
+const TURNING = ["best so far", "new leader", "leader lost", "first correct", "hack"];
+// All turns if they fit; else an even selection of those that changed the course of a search.
+const drawn = (all) => {
+  if (all.length <= MOST_DRAWN) return all;
+  const turning = all.filter((row) => row.n === chosen || TURNING.some((mark) => row.marks.includes(mark)));
+  const kept = turning.length ? turning : all, stride = Math.ceil(kept.length / MOST_DRAWN);
+  return kept.filter((row, place) => row.n === chosen || place % stride === 0);
+};
 const climb = () => {
-  const all = rows.filter((row) => row.problem === $("problem").value && ofTrajectory(row)), own = all.slice(-MOST_DRAWN);
-  $("drawn").textContent = all.length > own.length ? `The last ${own.length} of ${all.length} turns are drawn; choose a trajectory to see all of its turns.` : "";
+  const all = rows.filter((row) => row.problem === $("problem").value && ofTrajectory(row)), own = drawn(all);
+  $("drawn").textContent = all.length > own.length ? `Of ${all.length} turns the plot shows ${own.length} that changed the course of their trajectory. Choose one trajectory to see all of its turns.` : "";
   let last = 1, best = 2;
   for (const row of own) { last = Math.max(last, row.turn); best = Math.max(best, row.speedup || 0); }
-  const step = Math.max(Math.min(700 / last, 60), 12), low = -2, high = Math.log2(best) + 0.3;
+  const step = Math.max(Math.min(1000 / last, 60), 5), low = -2, high = Math.log2(best) + 0.3;
   const x = (row) => 60 + row.turn * step, y = (row) => row.speedup ? 230 - 200 * (Math.max(Math.log2(row.speedup), low) - low) / (high - low) : 252 + 4 * (row.sample % 4);
   const width = 90 + last * step;
   const node = svg("svg", { viewBox: `0 0 ${width} 290`, width, height: 290, role: "img", "aria-label": "Speed-up of each turn; turns without one lie below the line. The list of turns has the same content." });
