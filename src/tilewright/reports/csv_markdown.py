@@ -123,7 +123,7 @@ def _strategies(run: Run) -> Iterator[str]:
     if run.comparison is None:
         return
     found = with_texts(run.comparison)
-    yield from ("", f"## Strategies of {_cell(run.name)}", "")
+    yield from ("", f"## Strategies of {_cell(run.name)}", "", found["basis"], "")
     heads = [title for title, _ in found["columns"]]
     yield from _table(heads, ([*map(_cell, row)] for row in found["row_texts"]))
     yield ""

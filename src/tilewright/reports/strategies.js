@@ -97,7 +97,7 @@ const compared = data.runs.filter((run) => run.comparison);
 for (const run of compared) {
   const found = run.comparison, curves = Object.entries(found.curves).filter(([, values]) => values.length);
   if (compared.length > 1) $("strategies").append(el("h3", {}, run.name));
-  $("strategies").append(el("p", {}, "The best candidate of each trajectory was measured again at its end. Only those trials, which selected nothing, count as its speed-up."),
+  $("strategies").append(el("p", {}, found.basis),
     ...explained(table(found.columns.map(([title]) => title), found.row_texts, numbered(found)), found.columns));
   if (curves.length) {
     const node = regretPlot(curves);

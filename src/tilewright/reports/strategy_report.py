@@ -91,8 +91,24 @@ def with_texts(found: Mapping[str, Any]) -> dict[str, Any]:
         "standings": standings(found),
         "regret_heads": ("strategy", *map(str, _steps(found))),
         "regret_texts": list(regret_texts(found)),
+        "basis": basis_text(found),
         "chance": chance_text(len(found["differences"])),
     }
+
+
+def basis_text(found: Row) -> str:
+    """Return which trials the speed-ups of a comparison come from."""
+    rows = found["rows"]
+    if all(row["claimed_over_remeasured"] is None and not row["wrong_winners"] for row in rows):
+        return (
+            "No candidate was measured again at the end (loop.final_trials is 0), so the speed-ups "
+            "are those of the trials that selected, and too large."
+        )
+    return (
+        "The best candidate of each trajectory was measured again at its end. Those trials "
+        "selected nothing, and their speed-up counts. A trajectory that ended before them counts "
+        "with the trial that selected."
+    )
 
 
 def chance_text(count: int) -> str:

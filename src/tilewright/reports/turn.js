@@ -22,7 +22,7 @@ const turnParts = (turn, rows, children, trajectory) => {
   const facts = () => {
     const found = [["trajectory", trajectory(row)], ["turn", String(row.turn + 1)], ["role", turn.role], ["form of the prompt", turn.role === "measure" ? "" : turn.form], ["operator", turn.operator], ["model of the role", turn.policy], ["tokens", row.tokens === undefined ? "" : String(row.tokens)]];
     const known = turn.estimate;
-    if (known) found.push(["estimate of its code", `${known.verdict} ${known.speedup ? speed(known) : ""}, ${known.trials} trial${known.trials > 1 ? "s" : ""}`]);
+    if (known) found.push(["estimate of its code", `${known.verdict}${known.speedup ? ", " + speed(known) : ""}, ${known.trials} trial${known.trials > 1 ? "s" : ""}`]);
     if (turn.unjudged_trials) found.push(["trials without a verdict", String(turn.unjudged_trials)]);
     const cells = found.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]);
     for (const named of turn.repeats) cells.push(el("dt", {}, "same code as"), el("dd", {}, linked(named)));

@@ -19,7 +19,9 @@ from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.candidate_text import text_of
 from tilewright.loop.choices import Normalisation, sentence_scores, softmax
 from tilewright.loop.policies.base import digest_of
+from tilewright.loop.prompts import messages_of
 from tilewright.loop.prompts.material import Document
+from tilewright.loop.replayed_prompts import documents_of, material_of
 from tilewright.loop.run_state import PROBLEMS, lines_of
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
@@ -35,7 +37,6 @@ from tilewright.records.events import (
 )
 from tilewright.records.run_folder import read_report
 from tilewright.reports.html_report import shown_report
-from tilewright.reports.rebuilt_prompts import documents_of, rebuilt_prompt
 from tilewright.reports.search_progress import LeaderChange, SearchProgress
 from tilewright.scoring.strategy_table import REMEASURE
 
@@ -257,7 +258,8 @@ class Turns:
         if problem is None or self.begun is None:
             return [], not turn.prompt
         then, language = self._progress.at(ask), self.begun.language
-        messages = rebuilt_prompt(ask, problem, language, earlier, then, documents)
+        material = material_of(ask, problem, language, earlier, then, documents)
+        messages = messages_of(material)
         said = [{"role": item.role, "text": item.text[:MAX_TEXT]} for item in messages]
         return said, turn.prompt in ("", digest_of(messages))
 

@@ -100,6 +100,17 @@ def test_a_run_of_one_strategy_has_no_comparison(tmp_path):
     assert strategy_files((item.name, item.comparison) for item in gathered.runs) == {}
 
 
+def test_the_page_says_which_trials_its_speedups_come_from(tmp_path):
+    without = [turn_of(sample, 0, 2.0) for sample in range(len(NAMES))]
+    fields = {"protocols": ("strict",), "strategies": NAMES, "samples": 1}
+    selected = gather([a_run(tmp_path / "a", without, **fields)])
+    assert "No candidate was measured again" in as_markdown(selected, "t")
+    wrong = [*without, *(final(sample, None) for sample in range(len(NAMES)))]
+    for name, made in {"b": wrong, "c": [*without, final(0, 2.0)]}.items():
+        measured = gather([a_run(tmp_path / name, made, **fields)])
+        assert "Those trials selected nothing" in as_markdown(measured, "t")
+
+
 def test_markdown_shows_the_comparison_and_what_chance_alone_would_show(tmp_path):
     text = as_markdown(gather([compared(tmp_path / "run")]), "t")
     assert "## Strategies of somebody" in text
