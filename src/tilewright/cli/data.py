@@ -28,8 +28,8 @@ PROGRESS_ROWS = 1000
 
 
 FORMAT_HELP = (
-    "turns: a prompt and a reply each; sft: conversations with weights; rl: prompts with their "
-    "problems; or a format of Dr. Kernel's data."
+    "Of turns: turns (a prompt and a reply each) or sft (conversations with weights). Of problems: "
+    "rl. Of searches: steps, groups or actions. The others are formats of Dr. Kernel's data."
 )
 SEED_HELP = "Seed that chooses those problems."
 TARGET_HELP = "FILE.jsonl, FILE.parquet, or a folder that `datasets.load_from_disk` reads."

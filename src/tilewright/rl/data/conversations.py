@@ -25,7 +25,7 @@ def columns(text: str) -> Row:
 
 
 MESSAGES = [columns("role string, content string")]
-_FACTS: Row = {
+FACTS: Row = {
     **columns("id string, problem string, sample int64, turn int64, verdict string"),
     **columns("speedup double, speedup_low double, coverage double"),
     "findings": ["string"],
@@ -34,7 +34,7 @@ _FACTS: Row = {
     "model": "string",
 }
 TURN_SHAPE: Row = {
-    **_FACTS,
+    **FACTS,
     "prompt": MESSAGES,
     "completion": MESSAGES,
     "reasoning": "string",
@@ -44,7 +44,7 @@ TURN_SHAPE: Row = {
 SFT_SHAPE: Row = {
     **columns("id string, problem string, sample int64"),
     "messages": [columns("role string, content string, weight int64")],
-    "turns": [_FACTS],
+    "turns": [FACTS],
 }
 WEIGHED_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n"
@@ -61,7 +61,7 @@ def turn_row(log: RunLog, turn: Turn, problem: Problem) -> Row:
     reply = turn.reply
     assert reply is not None
     return {
-        **_facts(turn),
+        **facts(turn),
         "prompt": _prompt(log.begun, problem, log.shown(turn), turn),
         "completion": [{"role": "assistant", "content": reply.text}],
         "reasoning": reply.reasoning,
@@ -112,7 +112,7 @@ def _conversation(begun: RunStarted, problem: Problem, chain: list[Turn], counte
         "problem": last.ask.problem,
         "sample": last.ask.sample,
         "messages": messages,
-        "turns": [_facts(turn) for turn in chain],
+        "turns": [facts(turn) for turn in chain],
     }
 
 
@@ -123,7 +123,8 @@ def _prompt(begun: RunStarted, problem: Problem, shown: Sequence[Turn], turn: Tu
     return [{"role": item.role, "content": item.text} for item in messages]
 
 
-def _facts(turn: Turn) -> Row:
+def facts(turn: Turn) -> Row:
+    """Return the verdict of a turn, and the reward by every rule."""
     ask, item = turn.ask, turn.judgements[0] if turn.judgements else None
     return {
         **ask.model_dump(include={"id", "problem", "sample", "turn"}),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
@@ -20,22 +21,39 @@ from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS
 from tilewright.records.events import Turn
 from tilewright.rl.data import drkernel_rows
+from tilewright.rl.data.action_rows import ACTION_SHAPE, action_rows
 from tilewright.rl.data.contamination import Benchmark, Match, reference_digest
 from tilewright.rl.data.conversations import MESSAGES, SFT_SHAPE, TURN_SHAPE, sft_rows, turn_row
 from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.programs import MIN_SIMILARITY, SeenPrograms
+from tilewright.rl.data.search_rows import GROUP_SHAPE, STEP_SHAPE, group_rows, step_rows
 
 Row = dict[str, Any]
-Format = Literal["turns", "sft", "rl", "drkernel-coldstart", "drkernel-rl", "drkernel-validation"]
+Format = Literal[
+    "turns",
+    "sft",
+    "rl",
+    "steps",
+    "groups",
+    "actions",
+    "drkernel-coldstart",
+    "drkernel-rl",
+    "drkernel-validation",
+]
 FORMATS: dict[str, Row] = {
     "turns": TURN_SHAPE,
     "sft": SFT_SHAPE,
     "rl": {"id": "string", "prompt": MESSAGES, "problem": "string"},
+    "steps": STEP_SHAPE,
+    "groups": GROUP_SHAPE,
+    "actions": ACTION_SHAPE,
     "drkernel-coldstart": drkernel_rows.COLDSTART_SHAPE,
     "drkernel-rl": drkernel_rows.RL_SHAPE,
     "drkernel-validation": drkernel_rows.VALIDATION_SHAPE,
 }
-OF_TURNS = ("turns", "sft", "drkernel-coldstart")
+OF_SEARCHES = {"steps": step_rows, "groups": group_rows, "actions": action_rows}
+"""The formats about a search as a whole."""
+OF_TURNS = ("turns", "sft", *OF_SEARCHES, "drkernel-coldstart")
 """The formats whose rows hold turns; the other formats hold problems."""
 
 
@@ -170,10 +188,7 @@ class _Export:
     def _of_run(self, log: RunLog) -> Iterator[tuple[Problem, Row]]:
         match self._plan.format:
             case "turns":
-                for turn in log.turns():
-                    problem = log.problem(turn.ask.problem)
-                    if problem is not None and self._learned(log, [turn], problem):
-                        yield problem, turn_row(log, turn, problem)
+                yield from self._turns(log)
             case "sft":
                 for turns in log.trajectories():
                     problem = log.problem(turns[0].ask.problem)
@@ -181,11 +196,19 @@ class _Export:
                         learned = self._learned(log, turns, problem)
                         for row in sft_rows(log, turns, problem, learned):
                             yield problem, row
+            case "steps" | "groups" | "actions" as kind:
+                yield from OF_SEARCHES[kind](log, partial(self._learns, log))
             case "drkernel-coldstart":
                 yield from self._coldstart(log)
             case _:
                 for problem, rest in _problems_of(log):
                     yield from self._of_problem(problem, log.begun.language, rest)
+
+    def _turns(self, log: RunLog) -> Iterator[tuple[Problem, Row]]:
+        for turn in log.turns():
+            problem = log.problem(turn.ask.problem)
+            if problem is not None and self._learned(log, [turn], problem):
+                yield problem, turn_row(log, turn, problem)
 
     def _coldstart(self, log: RunLog) -> Iterator[tuple[Problem, Row]]:
         for turns, rest in zip_longest(log.trajectories(), drkernel_rows.imported_rows(log.folder)):
@@ -225,6 +248,14 @@ class _Export:
             self.leave_out(f"{problem.id}: the format holds problems with a class `Model` alone")
         return problem.kind == "module"
 
+    def _learns(self, log: RunLog, turn: Turn, problem: Problem, *, fits: bool) -> bool:
+        """Tell whether a turn of a search is selected, new, and of no benchmark's problem."""
+        if fits:
+            return bool(self._learned(log, [turn], problem))
+        self._count(1)
+        self.done.not_chosen += 1
+        return False
+
     def _learned(self, log: RunLog, turns: Sequence[Turn], problem: Problem) -> set[str]:
         """Return the ids of the turns that are selected, new, and of no benchmark's problem."""
         self._count(len(turns))
@@ -240,10 +271,11 @@ class _Export:
         return {turn.ask.id for turn in chosen if self._is_new(turn, problem)}
 
     def _is_new(self, turn: Turn, problem: Problem) -> bool:
-        if self._plan.dedupe == "off" or turn.reply is None:
+        if self._plan.dedupe == "off" or turn.reply is None or turn.choice is not None:
             return True
         files = parse_reply(turn.reply.text, problem.entry).files
-        text = "\n".join(file.text for file in files) or turn.reply.text
+        # The reply of a patch does not hold the program.
+        text = turn.code or "\n".join(file.text for file in files) or turn.reply.text
         return self.seen.is_new(reference_digest(problem.source.text)[:16], text)
 
     def _is_clean(self, problem: Problem, prompt: str) -> bool:

@@ -16,7 +16,7 @@ from tilewright.errors import RecordError
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS, current_line, parse_event
-from tilewright.records.events import EVENT, RunStarted, Turn, TurnFinished
+from tilewright.records.events import EVENT, Event, RunStarted, Turn, TurnFinished
 
 MAX_CACHED = 512
 """Turns and problems that stay parsed, since those of a trajectory are read repeatedly."""
@@ -82,6 +82,23 @@ class RunLog:
             except (ValueError, KeyError, TypeError) as error:
                 self._left_out(f"{self.folder / PROBLEMS}:{number}: damaged: {error}"[:300])
             offset += len(line)
+
+    def events(self, *, named: bool = False) -> Iterator[Event]:
+        """Yield all events that can be read, in the order of the log; `named`: name the others."""
+        self._events.seek(0)
+        # Others read turns by their offsets meanwhile, so the place is kept here.
+        offset = 0
+        while (line := self._events.readline()).endswith(b"\n"):
+            offset += len(line)
+            try:
+                yield parse_event(line)
+            except ValidationError as error:
+                first = error.errors()[0]
+                # A line that is no JSON was named before.
+                if named and first["type"] != "json_invalid":
+                    place = offset - len(line)
+                    self._left_out(f"{self.folder / EVENTS}: byte {place}: {first['msg']}")
+            self._events.seek(offset)
 
     def turns(self) -> Iterator[Turn]:
         """Return the turns that have a reply, in the order of the log."""
