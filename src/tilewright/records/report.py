@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, NonNegativeInt
 
 from tilewright.records.base import SCHEMA_VERSION, Record
 from tilewright.records.codes import IsolationLayer
@@ -48,6 +48,9 @@ class Comparison(Record):
     blocks: int = Field(ge=1)
     moved_bytes: int = Field(default=0, ge=0)
     """Bytes of the inputs and outputs of one call."""
+    input_shapes: tuple[tuple[NonNegativeInt, ...], ...] = ()
+    """Shapes of the tensors among the arguments of one call, in order, also of those in lists.
+    Empty: an older report, or no argument is a tensor."""
     conclusion: Literal["faster", "slower", "no measurable difference", "no interval"]
     blocks_per_process: tuple[int, ...] = ()
     """Blocks of each process replicate, in order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -66,19 +66,27 @@ class InputSampleInfo:
 
     def dtypes(self) -> set[str]:
         """Return the dtypes of inputs and outputs."""
-        return {item["dtype"] for item in self.layout.outputs} | _dtypes(self.layout.tree)
+        inputs = tensors_of(self.layout.tree)
+        return {item["dtype"] for item in (*self.layout.outputs, *inputs)}
+
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of the tensors among the arguments, in order."""
+        return tuple(tuple(item["shape"]) for item in tensors_of(self.layout.tree))
 
 
-def _dtypes(tree: Tree) -> set[str]:
+def tensors_of(tree: Tree) -> Iterator[Tree]:
+    """Yield the descriptions of the tensors in a tree of arguments, in order."""
     match tree:
-        case {"t": "tensor", "dtype": name}:
-            return {name}
+        case {"t": "tensor"}:
+            yield tree
         case {"t": "list" | "tuple", "v": items}:
-            return set[str]().union(*map(_dtypes, items))
+            for item in items:
+                yield from tensors_of(item)
         case {"t": "dict", "v": items}:
-            return set[str]().union(*(_dtypes(item) for _, item in items))
+            for _, item in items:
+                yield from tensors_of(item)
         case _:
-            return set()
+            pass
 
 
 def comparison_rule(problem: Problem, protocol: Protocol) -> ComparisonRule | None:

@@ -100,6 +100,7 @@ class CaseTimer:
         sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
         layout = sample.layout
         times.moved_bytes = layout.size + layout.output_bytes
+        times.input_shapes = sample.input_shapes()
         slots = SLOTS if SLOTS * sample.slot_bytes <= MAX_RING_BYTES else 2
         usable = pool.usable_variations.get(case.name, [])
         variations = chosen_variations(pool.context.choices(VARIATIONS_KEY, case.name), usable)
@@ -224,6 +225,7 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
     clock = clock_of(device)
     moved_bytes = sample.layout.size + sample.layout.output_bytes
     times = CaseTimes(case.name, moved_bytes=moved_bytes, on_device=device.is_gpu)
+    times.input_shapes = sample.input_shapes()
     for name in ["candidate", *[name for name in names if name != "candidate"]]:
         runner = pool.runners[name]
         runner.stage = Stage.TIMING

@@ -94,6 +94,8 @@ class CaseTimes:
     """The processes of each implementation that took part."""
     moved_bytes: int = 0
     """Bytes of the inputs and outputs of one call."""
+    input_shapes: tuple[tuple[int, ...], ...] = ()
+    """Shapes of the tensors among its arguments."""
     on_device: bool = False
     """Whether the times are device times by the judge's clock, not a caller's."""
     gpu: GpuReadings = field(default_factory=GpuReadings)

@@ -88,15 +88,16 @@ def test_published_rules_charge_nothing_to_the_mean():
 
 
 @pytest.mark.parametrize("official", [False, True])
-def test_a_comparison_keeps_labels_and_moved_bytes(official):
+def test_a_comparison_keeps_labels_bytes_and_shapes(official):
     given_times = times([1e-3] * 8, [1e-3] * 8)
-    given_times.moved_bytes = 12345
+    given_times.moved_bytes, given_times.input_shapes = 12345, ((2, 3), ())
     if official:
         item = compare_official(given_times, "eager", ("short_call",))
     else:
         item = compare_strict(given_times, "eager", 0.0, ("short_call",))
 
     assert (item.labels, item.moved_bytes) == (("short_call",), 12345)
+    assert item.input_shapes == ((2, 3), ())
 
 
 # Work beside a call -------------------------------------------------------------------------------
