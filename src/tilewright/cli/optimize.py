@@ -36,6 +36,7 @@ from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.run_search import SearchResult, play, remeasure_best
 from tilewright.loop.run_state import CANDIDATES, SearchRun, best_of
+from tilewright.loop.size_dispatcher import add_dispatchers
 from tilewright.loop.strategies.base import Score
 from tilewright.loop.warm_start import stored_candidates, write_seeds
 from tilewright.problems.imported_sets import find_problems
@@ -48,7 +49,7 @@ MAY_CHANGE = (
     *("home", "runs", "executor", "loop.max_", "loop.max_concurrency", "model.base_url"),
     *("model.key_variable", "model.timeout_s", "model.retries", "model.retry_delay_s"),
     *("model.concurrency", "model.requests_per_minute", "model.usd_per_million_"),
-    *("model.device", "eval.device"),
+    *("model.device", "eval.device", "loop.dispatcher"),
 )
 """Settings that a resumed run may change, by the beginning of their path."""
 FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
@@ -109,9 +110,14 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         for turn in play(run, settings, policy, progress, ended, models):
             turns.append(turn)
             progress.note(_line(turns, score))
-        best = best_of(turns, score).items()
-        measured = {name: remeasure_best(run, settings, turn, progress) for name, turn in best}
+        best = best_of(turns, score)
+        dispatched = add_dispatchers(run, settings, best, progress)
+        best |= {name: item.best for name, item in dispatched.items()}
+        measured = {
+            name: remeasure_best(run, settings, turn, progress) for name, turn in best.items()
+        }
     document = _document(run, turns, measured, ended)
+    document["dispatchers"] = {name: item.document() for name, item in dispatched.items()}
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
     print_end(document, run.folder)
@@ -224,8 +230,22 @@ def _document(
     }
 
 
+def _dispatcher_line(item: dict[str, Any]) -> str:
+    """Return what became of a dispatcher, in words."""
+    lost = f"the candidate loses on {', '.join(item['losing_cases'])}"
+    if item["rule"] is None:
+        return f"{lost}, and there is no dispatcher: {item['reason']}"
+    speed = ""
+    if item["speedup"] is not None:
+        speed = f" ({speed_text(item['speedup'], item['speedup_low'], item['speedup_high'])})"
+    verb = "kept" if item["kept"] else f"not kept, {item['reason']}"
+    return f"{lost}; a dispatcher with the reference {item['rule']} was {verb}{speed}"
+
+
 def print_end(document: dict[str, Any], folder: Path) -> None:
     """Print the best candidates, the reason for the end, and the next command."""
+    for name, item in document.get("dispatchers", {}).items():
+        print_line(f"{name}: {_dispatcher_line(item)}")
     for name, item in document["winners"].items():
         text = f"{item['verdict']} ({item['reason']})" if item["reason"] else item["verdict"]
         if item["speedup"] is not None:

@@ -110,6 +110,9 @@ class LoopSection(Section):
     """Most candidates of each problem that a run takes from earlier ones (`--from`)."""
     final_trials: int = Field(default=0, ge=0)
     """Further trials of the best candidate of each trajectory, after its end."""
+    dispatcher: bool = True
+    """Whether `optimize` also judges the best candidate with the reference on those sizes on which
+    the candidate loses to it."""
     seed: int = 0
     """Seed of the strategy's random values. Sample N of a strategy gets `seed + N`."""
     order: Literal["arrival", "asked"] = "arrival"
