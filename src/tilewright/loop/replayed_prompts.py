@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tilewright.errors import ConfigError
 from tilewright.knowledge.base import read_module
-from tilewright.loop.history import NO_SNAPSHOT, RecordedHistory, Snapshot
+from tilewright.loop.estimates import Estimates
+from tilewright.loop.history import Snapshot, failure_of
 from tilewright.loop.policies.choosing import choice_request
 from tilewright.loop.prompts.material import Document, Material
 from tilewright.loop.shown_documents import FOLDER
@@ -61,50 +62,65 @@ def replayed_material(
     events: Iterable[Event],
     problem_of: Callable[[str], Problem | None],
     documents: Callable[[Sequence[str]], Iterable[Document]] = lambda _: (),
+    turn_of: Callable[[str], Turn | None] | None = None,
 ) -> Iterator[tuple[Turn, Material]]:
     """Yield each turn that a model answered, with the material of its prompt at the request.
 
     The material holds only turns that ended before the request was issued, and the estimates of
     that moment. So no prompt made of it shows code of a later step. A turn without a known problem
-    is left out, and so is a `measure` turn, since it has no prompt.
+    is left out, and so is a `measure` turn, since it has no prompt. `turn_of` reads an earlier turn
+    again; without it the memory holds all of them.
     """
-    issued, language = _Issued(), None
-    history = RecordedHistory(issued)
-    known: dict[str, dict[str, Turn]] = {}
+    state = _State()
+    ended: dict[str, Turn | None] = {}
+    read = ended.get if turn_of is None else turn_of
+    language = None
     for event in events:
         if isinstance(event, RunStarted):
             language = event.language
         elif isinstance(event, RequestsIssued):
-            issued.asks = list(event.asks)
-            history.ask(event.limit)
-            known |= {ask.id: _earlier(ask, history.turns) for ask in event.asks}
+            state.issued(event.asks, ended)
         elif isinstance(event, TurnFinished):
-            ask, problem = event.turn.ask, problem_of(event.turn.ask.problem)
-            earlier = known.pop(ask.id, None)
-            if earlier is None:
-                # The log of an import has turns without requests.
-                earlier = _earlier(ask, history.turns)
+            turn, ask = event.turn, event.turn.ask
+            names, then = state.at(ask, ended)
+            problem = problem_of(ask.problem)
             if problem is not None and ask.role != "measure":
-                then = history.snapshots.get(ask.id, NO_SNAPSHOT)
+                earlier = {name: found for name in names if (found := read(name)) is not None}
                 shown = tuple(documents(ask.documents)) if ask.documents else ()
-                yield event.turn, material_of(ask, problem, language, earlier, then, shown)
-            history.tell(event.turn)
+                yield turn, material_of(ask, problem, language, earlier, then, shown)
+            state.finished(turn)
+            ended[ask.id] = turn if turn_of is None else None
 
 
-class _Issued:
-    """The requests of a log, in place of the strategy that made them. Lifetime: one replay."""
+class _State:
+    """The state of a search up to some event of its log, as `RecordedHistory` has it."""
 
     def __init__(self) -> None:
-        self.asks: list[Ask] = []
+        self._estimates = Estimates()
+        self._failed: dict[str, tuple[str, ...]] = {}
+        self._open: dict[str, tuple[tuple[str, ...], Snapshot]] = {}
 
-    def ask(self, limit: int) -> list[Ask]:  # noqa: ARG002 - the log holds no more than that
-        asks, self.asks = self.asks, []
-        return asks
+    def issued(self, asks: Iterable[Ask], ended: Container[str]) -> None:
+        """Keep what the prompts of new requests may show."""
+        for ask in asks:
+            self._open[ask.id] = self._now(ask, ended)
 
-    def tell(self, turn: Turn) -> None:
-        """Do nothing: the log holds the next requests."""
+    def at(self, ask: Ask, ended: Container[str]) -> tuple[tuple[str, ...], Snapshot]:
+        """Return the earlier turns and the estimates that a request's prompt may show.
 
+        The log of an import has turns without requests; what is known at their end counts.
+        """
+        return self._open.pop(ask.id, None) or self._now(ask, ended)
 
-def _earlier(ask: Ask, turns: Mapping[str, Turn]) -> dict[str, Turn]:
-    """Return the turns that a request shows or builds on, as far as they ended before it."""
-    return {name: turns[name] for name in (*ask.shown_turns, *ask.parents) if name in turns}
+    def finished(self, turn: Turn) -> None:
+        """Take in a turn."""
+        self._estimates.add(turn)
+        if turn.ask.parents and (reason := failure_of(turn)):
+            parent = turn.ask.parents[0]
+            self._failed[parent] = (*self._failed.get(parent, ()), reason)
+
+    def _now(self, ask: Ask, ended: Container[str]) -> tuple[tuple[str, ...], Snapshot]:
+        seen = tuple(dict.fromkeys((*ask.shown_turns, *ask.parents)))
+        failed = self._failed.get(ask.parents[0], ()) if ask.parents else ()
+        then = Snapshot(self._estimates.snapshot(seen), failed)
+        return tuple(name for name in seen if name in ended), then

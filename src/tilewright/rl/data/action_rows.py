@@ -62,7 +62,7 @@ class _Trees:
 
     def source(self, names: Sequence[str]) -> str:
         """Return the digest of the first of some requests' programs."""
-        found = self.facts.turns.get(names[0]) if names else None
+        found = self.facts.nodes.get(names[0]) if names else None
         return found.source if found is not None else ""
 
     def note(self, turn: Turn) -> None:
@@ -115,9 +115,9 @@ def _changed(walk: _Walk, turn: Turn, trees: _Trees, learned: Learned) -> Rows:
     problem = made.material.problem
     if not learned(turn, problem, fits=True):
         return
-    parent = trees.facts.turns.get(made.turn.ask.parents[0])
+    parent = next(iter(made.material.parents), None)
     reached = rung(parent.judgements[0], after) if parent and parent.judgements else None
-    edge = trees.facts.edge(turn.ask)
+    edge = trees.facts.edge(turn.ask.id)
     correct = after.verdict == "correct"
     row = _row(made, trees, made.turn.ask.choices.index(turn.ask.instruction))
     yield (

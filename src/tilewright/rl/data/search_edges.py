@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Literal
 
 from tilewright.loop.estimates import NORMAL_95, Estimate, Estimates
-from tilewright.records.events import Ask, Event, Turn, TurnFinished
+from tilewright.records.events import Event, Role, Turn, TurnFinished
 from tilewright.records.outcome import Verdict
 
 Kind = Literal["translation", "repair", "improvement"]
@@ -36,65 +37,83 @@ class Edge:
     """95 % interval of the gain; its variance is the sum of both variances of the logarithms."""
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedTurn:
+    """A turn of a search, without its texts."""
+
+    trajectory: tuple[str, int]
+    """Problem and number of the trajectory."""
+    role: Role
+    parents: tuple[str, ...]
+    source: str
+    """Digest of its program."""
+    language: str
+    verdict: Verdict | None
+    """Its own verdict; `None`: it is unjudged, or another request judges it."""
+
+
 @dataclass
 class SearchFacts:
     """The estimates and verdicts of all programs of a log. Lifetime: one export."""
 
     estimates: Estimates = field(default_factory=Estimates)
-    turns: dict[str, Turn] = field(default_factory=dict)
-    """Turns by request, without texts. A draft has the judgement of the request that judged it."""
+    nodes: dict[str, LoggedTurn] = field(default_factory=dict)
+    """Turns by request. A draft has the verdict of the request that judged it."""
+    _judged: dict[str, Turn] = field(default_factory=dict)
+    """The requests that judged drafts, by the draft."""
 
     def add(self, turn: Turn) -> None:
         """Take in a turn."""
+        ask = turn.ask
         self.estimates.add(turn)
-        bare = {"reply": None, "feedback": "", "code": "", "embedding": ()}
-        self.turns.setdefault(turn.ask.id, turn.model_copy(update=bare))
-        if turn.ask.role != "measure" or not turn.judgements:
-            return
-        for name in turn.ask.parents:
-            draft = self.turns.get(name)
-            if draft is not None and _verdict(draft) is None:
-                more = {"judgements": turn.judgements, "language": turn.language}
-                self.turns[name] = draft.model_copy(update=more)
+        place, verdict = (ask.problem, ask.sample), _verdict(turn)
+        node = LoggedTurn(place, ask.role, ask.parents, turn.source, turn.language, verdict)
+        self.nodes.setdefault(ask.id, node)
+        for name in ask.parents if ask.role == "measure" and turn.judgements else ():
+            draft = self.nodes.get(name)
+            if draft is not None and draft.verdict is None:
+                self.nodes[name] = replace(draft, language=turn.language, verdict=verdict)
+                self._judged[name] = turn.model_copy(update={"reply": None, "code": ""})
 
     def judged(self, turn: Turn) -> Turn:
         """Return a turn with its judgement, also if another request judged it."""
-        known = self.turns.get(turn.ask.id, turn)
-        more = {"judgements": known.judgements, "language": known.language}
-        return turn.model_copy(update=more)
+        by = self._judged.get(turn.ask.id)
+        if by is None:
+            return turn
+        return turn.model_copy(update={"judgements": by.judgements, "language": by.language})
 
     def verdict(self, name: str) -> Verdict | None:
         """Return the worst verdict of all trials of a program; `None` if it was never judged."""
-        known = self.turns.get(name)
-        return self.estimates.of(name).verdict or (_verdict(known) if known is not None else None)
+        node = self.nodes.get(name)
+        return self.estimates.of(name).verdict or (node.verdict if node is not None else None)
 
-    def edge(self, ask: Ask) -> Edge | None:
+    def edge(self, name: str) -> Edge | None:
         """Return the step of a request; `None` if its program or its parent was never judged.
 
         Of several parents the fastest one counts, or else the first one.
         """
-        if self.verdict(ask.id) is None:
+        if self.verdict(name) is None:
             return None
-        own = self.estimates.of(ask.id)
-        if not ask.parents:
+        own, node = self.estimates.of(name), self.nodes[name]
+        if not node.parents:
             return Edge(None, "translation", own.speedup, *(own.interval or (None, None)))
-        parent = self._parent(ask)
+        parent = self._parent(node)
         before = self.verdict(parent) if parent is not None else None
         if parent is None or before is None:
             return None
         if before != "correct":
             return Edge(parent, "repair")
-        then, now = (self._language(name) for name in (parent, ask.id))
-        kind: Kind = "translation" if then == PYTORCH != now else "improvement"
+        ported = self.nodes[parent].language == PYTORCH != node.language
+        kind: Kind = "translation" if ported else "improvement"
         return Edge(parent, kind, *_ratio(own, self.estimates.of(parent)))
 
-    def keeps(self, ask: Ask, edge: Edge) -> bool:
+    def keeps(self, name: str, edge: Edge) -> bool:
         """Tell whether a step is an example.
 
         Its program is correct. An improvement must also be faster than its parent, so that equal
         code, whose ratio is exactly 1, is none.
         """
-        if self.verdict(ask.id) != "correct":
+        if self.verdict(name) != "correct":
             return False
         return edge.kind != "improvement" or (edge.gain is not None and edge.gain > 1.0)
 
@@ -105,31 +124,29 @@ class SearchFacts:
         translation alone. Therefore Kernel-Smith trains its policy on these.
         """
         best: dict[tuple[str, int], tuple[float, str]] = {}
-        for name, turn in self.turns.items():
+        for name, node in self.nodes.items():
             speedup = self.estimates.of(name).speedup
-            if turn.ask.role in WRITES and speedup is not None:
-                key = (turn.ask.problem, turn.ask.sample)
-                best[key] = max(best.get(key, (0.0, "")), (speedup, name), key=lambda pair: pair[0])
+            if node.role in WRITES and speedup is not None:
+                known = best.get(node.trajectory, (0.0, ""))
+                # Of equal ones the first stays.
+                best[node.trajectory] = max(known, (speedup, name), key=itemgetter(0))
         return {step for _, name in best.values() if (step := self._largest_gain(name))}
 
     def _largest_gain(self, name: str | None) -> str:
         found, seen = (0.0, ""), set[str]()
-        while name is not None and name in self.turns and name not in seen:
+        while name is not None and name in self.nodes and name not in seen:
             seen.add(name)
-            edge = self.edge(self.turns[name].ask)
+            edge = self.edge(name)
             if edge is not None and edge.gain is not None and edge.gain >= found[0]:
                 found = (edge.gain, name)
             name = edge.parent if edge is not None else None
         return found[1]
 
-    def _parent(self, ask: Ask) -> str | None:
-        """Return the program that a request improves on; `None` if the log has none of them."""
-        known = [name for name in ask.parents if name in self.turns]
+    def _parent(self, node: LoggedTurn) -> str | None:
+        """Return the program that a turn improves on; `None` if the log has none of them."""
+        known = [name for name in node.parents if name in self.nodes]
         speeds = [self.estimates.of(name).speedup or 0.0 for name in known]
         return known[speeds.index(max(speeds))] if known else None
-
-    def _language(self, name: str) -> str:
-        return self.turns[name].language
 
 
 def facts_of(events: Iterable[Event]) -> SearchFacts:

@@ -55,8 +55,8 @@ def step_rows(log: RunLog, learned: Learned) -> Rows:
     known = facts_of(log.events())
     best = known.best_steps()
     for turn, material in written(log):
-        edge = known.edge(turn.ask)
-        fits = edge is not None and known.keeps(turn.ask, edge)
+        edge = known.edge(turn.ask.id)
+        fits = edge is not None and known.keeps(turn.ask.id, edge)
         judged = known.judged(turn)
         if learned(judged, material.problem, fits=fits) and edge is not None:
             row = {**_step(judged, edge), "best_step": turn.ask.id in best}
@@ -78,22 +78,29 @@ def _step(judged: Turn, edge: Edge) -> Row:
 
 def group_rows(log: RunLog, learned: Learned) -> Rows:
     """Yield each prompt with all answers to it, in the order of the first ones."""
-    known = facts_of(log.events())
-    groups: dict[tuple[str, str], tuple[Problem, Row]] = {}
+    known, groups = facts_of(log.events()), dict[tuple[str, str], list[str]]()
     for turn, material in written(log):
         judged = known.judged(turn)
-        if not learned(judged, material.problem, fits=bool(judged.judgements)):
-            continue
-        key = (material.problem.id, turn.prompt or digest_of(messages_of(material)))
-        if key not in groups:
-            row = {"id": f"{key[0]}@{key[1][:16]}", "problem": key[0], "prompt_digest": key[1]}
-            groups[key] = (material.problem, {**row, **_prompt(turn, material), "answers": []})
-        groups[key][1]["answers"].append(_answer(judged, known))
-    yield from groups.values()
+        if learned(judged, material.problem, fits=bool(judged.judgements)):
+            key = (material.problem.id, _digest(turn, material))
+            groups.setdefault(key, []).append(turn.ask.id)
+    # The memory holds names, so the texts are read again.
+    for turn, material in written(log, named=False):
+        name, digest = material.problem.id, _digest(turn, material)
+        members = groups.get((name, digest), ())
+        if members and members[0] == turn.ask.id:
+            row: Row = {"id": f"{name}@{digest[:16]}", "problem": name, "prompt_digest": digest}
+            answers = [known.judged(found) for each in members if (found := log.turn(each))]
+            row["answers"] = [_answer(answer, known) for answer in answers]
+            yield material.problem, {**row, **_prompt(turn, material)}
+
+
+def _digest(turn: Turn, material: Material) -> str:
+    return turn.prompt or digest_of(messages_of(material))
 
 
 def _answer(judged: Turn, known: SearchFacts) -> Row:
-    edge, reply = known.edge(judged.ask), judged.reply
+    edge, reply = known.edge(judged.ask.id), judged.reply
     assert reply is not None
     return {
         **facts(judged),
@@ -117,21 +124,25 @@ def _relative_reward(judged: Turn, known: SearchFacts, edge: Edge | None) -> flo
     return edge.gain if verdict == "correct" else 0.0
 
 
-def written(log: RunLog) -> Iterator[tuple[Turn, Material]]:
+def written(log: RunLog, *, named: bool = True) -> Iterator[tuple[Turn, Material]]:
     """Yield each turn of a log whose reply is a program, with the material of its prompt."""
-    for turn, material in material_in(log):
+    for turn, material in material_in(log, named=named):
         if turn.ask.role in WRITES and turn.reply is not None:
             yield turn, material
 
 
-def material_in(log: RunLog) -> Iterator[tuple[Turn, Material]]:
-    """Yield the turns of a log that a model answered, with the material of their prompts."""
+def material_in(log: RunLog, *, named: bool = True) -> Iterator[tuple[Turn, Material]]:
+    """Yield the turns of a log that a model answered, with the material of their prompts.
+
+    With `named` the lines that cannot be read are named.
+    """
 
     def documents(digests: Sequence[str]) -> list[Document]:
         return list(documents_of(log.folder, digests))
 
     problem: Callable[[str], Problem | None] = log.problem
-    yield from replayed_material(log.events(named=True), problem, documents)
+    turn: Callable[[str], Turn | None] = log.turn
+    yield from replayed_material(log.events(named=named), problem, documents, turn)
 
 
 def _prompt(turn: Turn, material: Material) -> Row:

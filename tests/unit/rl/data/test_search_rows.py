@@ -147,11 +147,10 @@ def test_the_interval_of_a_gain_has_the_variance_of_both_estimates(tmp_path):
 
 def test_a_step_with_equal_code_has_the_ratio_one_and_is_no_example(tmp_path):
     known = facts_of(read_events(twelve(tmp_path / "run")))
-    same = known.turns["same"].ask
-    edge = known.edge(same)
+    edge = known.edge("same")
     assert edge is not None
     assert (edge.kind, edge.gain, edge.low, edge.high) == ("improvement", 1.0, 1.0, 1.0)
-    assert not known.keeps(same, edge)
+    assert not known.keeps("same", edge)
 
 
 def test_the_trials_of_a_draft_and_all_later_ones_make_its_gain(tmp_path):
