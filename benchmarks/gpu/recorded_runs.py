@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.gpu.aa import Run, bars, runs_of
 from tilewright.evaluator.timing.calibration import GPU_DEFAULT, planned_replicates
-from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.evaluator.timing.case_timings import CallSize, CaseTimes
 from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
 from tilewright.evaluator.timing.speedup import between_process_sigma, compare_strict
 from tilewright.records import TimingPlan
@@ -28,7 +28,7 @@ def times_of(run: Run, replicates: int) -> CaseTimes:
         run.problem,
         blocks=edges[-1],
         replicate_starts=edges[:-1],
-        moved_bytes=run.moved_bytes,
+        size=CallSize(run.moved_bytes),
         on_device=True,
     )
     for rows, found in (

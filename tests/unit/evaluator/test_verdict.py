@@ -14,6 +14,7 @@ from tests.unit.records.test_validation import REQUEST
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.timing.calibration import Calibration
+from tilewright.evaluator.timing.case_timings import CallSize
 from tilewright.evaluator.verdict import CorrectnessObservations, Observations, build_report
 from tilewright.records import (
     Baseline,
@@ -192,7 +193,7 @@ def test_an_error_that_cases_share_does_not_shrink_with_their_number(judged):
 def test_memory_bound_cases_get_the_sigma_of_their_class(judged):
     sigma = Calibration((0.0, 0.0, 0.0, 0.1), measured=True)
     computing, streaming = timed(2e-3, 1e-3, "computing"), timed(2e-3, 1e-3, "streaming")
-    computing.moved_bytes, streaming.moved_bytes = 1 << 20, 64 << 20
+    computing.size, streaming.size = CallSize(1 << 20), CallSize(64 << 20)
     made = judged(Observations(times=[computing, streaming]), calibration=sigma)
     alone = judged(Observations(times=[streaming]), calibration=sigma)
 

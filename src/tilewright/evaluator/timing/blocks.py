@@ -29,6 +29,7 @@ from tilewright.evaluator.timing.call_plan import (
     uneven,
 )
 from tilewright.evaluator.timing.case_timings import (
+    CallSize,
     CaseTimes,
     TimedCall,
 )
@@ -99,8 +100,7 @@ class CaseTimer:
         """Return a timer with an input sample of its own, which adds to `times`."""
         sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
         layout = sample.layout
-        times.moved_bytes = layout.size + layout.output_bytes
-        times.input_shapes = sample.input_shapes()
+        times.size = _size_of(sample)
         slots = SLOTS if SLOTS * sample.slot_bytes <= MAX_RING_BYTES else 2
         usable = pool.usable_variations.get(case.name, [])
         variations = chosen_variations(pool.context.choices(VARIATIONS_KEY, case.name), usable)
@@ -223,9 +223,7 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
     sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
     device = pool.context.host.device
     clock = clock_of(device)
-    moved_bytes = sample.layout.size + sample.layout.output_bytes
-    times = CaseTimes(case.name, moved_bytes=moved_bytes, on_device=device.is_gpu)
-    times.input_shapes = sample.input_shapes()
+    times = CaseTimes(case.name, size=_size_of(sample), on_device=device.is_gpu)
     for name in ["candidate", *[name for name in names if name != "candidate"]]:
         runner = pool.runners[name]
         runner.stage = Stage.TIMING
@@ -255,3 +253,8 @@ def time_uncontended(pool: RunnerPool, case: Case, name: str) -> float:
     pool.call_s += sum(calls)
     pool.judge.forget(sample)
     return bootstrap.median(calls)
+
+
+def _size_of(sample: InputSampleInfo) -> CallSize:
+    layout = sample.layout
+    return CallSize(layout.size + layout.output_bytes, sample.input_shapes())

@@ -70,6 +70,16 @@ class MemoryFaults:
         self.misplaced += [item for item in answer.misplaced if item not in self.misplaced]
 
 
+@dataclass(frozen=True)
+class CallSize:
+    """The size of a call's arguments and results."""
+
+    moved_bytes: int = 0
+    """Bytes of the inputs and outputs."""
+    input_shapes: tuple[tuple[int, ...], ...] = ()
+    """Shapes of the tensors among the arguments, in order."""
+
+
 @dataclass
 class CaseTimes:
     """Everything that timing one case showed. Times in seconds, by implementation."""
@@ -92,10 +102,7 @@ class CaseTimes:
     """The first block of each process replicate; empty: one replicate made them all."""
     processes: dict[str, set[int]] = field(default_factory=dict)
     """The processes of each implementation that took part."""
-    moved_bytes: int = 0
-    """Bytes of the inputs and outputs of one call."""
-    input_shapes: tuple[tuple[int, ...], ...] = ()
-    """Shapes of the tensors among its arguments."""
+    size: CallSize = CallSize()
     on_device: bool = False
     """Whether the times are device times by the judge's clock, not a caller's."""
     gpu: GpuReadings = field(default_factory=GpuReadings)
@@ -107,6 +114,11 @@ class CaseTimes:
         for name in names:
             times.total_s[name], times.untimed_cpu_s[name], times.varied[name] = [], [], []
         return times
+
+    @property
+    def moved_bytes(self) -> int:
+        """Return the bytes of the inputs and outputs of one call."""
+        return self.size.moved_bytes
 
     def record_answer(self, answer: CallAnswer, *, own: bool, compared: bool) -> None:
         """Record what the judge saw after a call, `own`: of the candidate."""

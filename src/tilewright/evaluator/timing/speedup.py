@@ -106,7 +106,7 @@ def _measured(
         "speedup": speedup,
         "blocks": len(raw),
         "moved_bytes": times.moved_bytes,
-        "input_shapes": times.input_shapes,
+        "input_shapes": times.size.input_shapes,
         "raw_us": _rounded(raw),
     }
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.evaluator.timing.case_timings import (
+    CallSize,
     CaseTimes,
     charged_times,
     is_short,
@@ -90,7 +91,7 @@ def test_published_rules_charge_nothing_to_the_mean():
 @pytest.mark.parametrize("official", [False, True])
 def test_a_comparison_keeps_labels_bytes_and_shapes(official):
     given_times = times([1e-3] * 8, [1e-3] * 8)
-    given_times.moved_bytes, given_times.input_shapes = 12345, ((2, 3), ())
+    given_times.size = CallSize(12345, ((2, 3), ()))
     if official:
         item = compare_official(given_times, "eager", ("short_call",))
     else:
