@@ -80,7 +80,8 @@ class ScriptedPool(RunnerPool):
         host: Any = SimpleNamespace(
             sequences=itertools.count(7), cores=SimpleNamespace(runners=(4, 5))
         )
-        context: Any = SimpleNamespace(host=host)
+        request = SimpleNamespace(allows_tf32=False)
+        context: Any = SimpleNamespace(host=host, request=request)
         self.log: list[Any] = []
         super().__init__(context, ScriptedJudge(context, self.log, seconds))
 
