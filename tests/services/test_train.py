@@ -44,14 +44,14 @@ def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 folder, where, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-answered, seen = SynthWorld.evaluate_reply, []
+evaluate, seen = SynthWorld.evaluate, []
 
 def counted(self, *given, **named):
     seen.append(1)
-    return die() if len(seen) == count else answered(self, *given, **named)
+    return die() if len(seen) == count else evaluate(self, *given, **named)
 
 if where == "judging":
-    SynthWorld.evaluate_reply = counted
+    SynthWorld.evaluate = counted
 elif where == "saving":
     complete, fatal = checkpoints.complete, f"checkpoint-{count}"
     checkpoints.complete = lambda path: die() if path.name == fatal else complete(path)
@@ -162,18 +162,14 @@ class Dying(SynthWorld):
         self.left = count
         self.raises = raises
 
-    def evaluate_reply(self, ask, problem, reply, prompt=""):
+    def evaluate(self, draft, problem, text=""):
         self.left -= 1
         if self.left >= 0:
-            return super().evaluate_reply(ask, problem, reply, prompt)
+            return super().evaluate(draft, problem, text)
         if self.raises:
             raise InfrastructureError("the judge is gone")
         said = EvalSummary(protocol="strict", verdict="unjudged", reason="the judge is gone")
-        return (
-            super()
-            .evaluate_reply(ask, problem, reply, prompt)
-            .model_copy(update={"judgements": (said,)})
-        )
+        return super().evaluate(draft, problem, text).model_copy(update={"judgements": (said,)})
 
 
 @pytest.mark.parametrize("raises", [True, False])

@@ -148,7 +148,7 @@ def test_a_plug_in_written_for_old_names_is_refused_with_the_new_ones(install, s
 def test_a_world_with_old_method_names_is_refused_and_own_names_of_a_plug_in_are_not():
     world = ModuleType("world")
     exec("class World:\n    def answered(self): ...\n", vars(world))
-    assert renamed_uses("worlds", world) == ["answered is now evaluate_reply"]
+    assert renamed_uses("worlds", world) == ["answered is now evaluate"]
     check = ModuleType("check")
     exec("def census(): ...\ndef inspect(evidence):\n    return census()\n", vars(check))
     assert renamed_uses("checks", check) == []

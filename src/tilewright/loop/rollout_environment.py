@@ -45,9 +45,6 @@ class AnswerJudge(Interface):
     def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
         """Judge a draft; `text` is the reply that holds its files, if it is not the draft's own."""
 
-    def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
-        """Judge a reply."""
-
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of a request that its policy refused."""
 

@@ -88,10 +88,6 @@ class SynthWorld:
         update = {"judgements": (judgement,), "feedback": _feedback(judgement)}
         return draft.model_copy(update=update)
 
-    def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
-        """Judge a reply."""
-        return self.evaluate(self.draft(ask, problem, reply, prompt), problem)
-
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""
         summary = EvalSummary(protocol="strict", verdict="unjudged", reason=reason[:400])
