@@ -14,9 +14,9 @@ from scipy import stats
 from tilewright.loop.archives.tree import Tree, greedy, lineage, tournament, uct, uct_score
 
 ROOT_2 = math.sqrt(2)
-GROWTH = st.lists(
-    st.tuples(st.integers(0, 40), st.floats(0.0, 20.0), st.booleans()), min_size=1, max_size=40
-)
+SPEEDUP = st.floats(0.0, 20.0, allow_subnormal=False)
+"""The inverse of a subnormal number is infinite; no speed-up is so small."""
+GROWTH = st.lists(st.tuples(st.integers(0, 40), SPEEDUP, st.booleans()), min_size=1, max_size=40)
 
 
 def grown(growth, **limits):
