@@ -24,6 +24,7 @@ BEHAVIOUR_FILES = {
     *("executors/test_client_extra.py", "executors/test_device_choice.py"),
     "knowledge/test_bundled_modules.py",
     "loop/archives/test_grid_traces.py",
+    "loop/strategies/test_polca_traces.py",
     "loop/prompts/test_forms.py",
     *("languages/test_detection_and_builds.py", "problems/sets/test_damaged_rows.py"),
     *("records/test_validation.py", "reports/test_reported_numbers.py"),

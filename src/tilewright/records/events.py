@@ -53,6 +53,8 @@ class Ask(Record):
     """Digests of the documents that its prompt shows."""
     choices: tuple[str, ...] = ()
     """The legal answers of a request with the role `choose`."""
+    reason: str = ""
+    """Why the strategy made it, in words for readers of the log."""
 
 
 class EvalSummary(Record):

@@ -8,7 +8,7 @@ from tilewright.languages.reply_parser import spoken
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts.material import Material
 from tilewright.loop.prompts.opening import AGAIN, opening
-from tilewright.loop.prompts.shown_programs import notes
+from tilewright.loop.prompts.shown_programs import TAGS, fenced, notes
 from tilewright.records import Problem
 from tilewright.records.events import Turn
 
@@ -22,11 +22,14 @@ def messages(material: Material) -> tuple[Message, ...]:
     made, ours = list[Message](), opening(material.problem, material.language)
     ours = "\n\n".join(filter(None, (ours, notes(material.documents))))
     for turn in material.shown:
-        if turn.reply is None:
+        # Reasoning is not repeated: it is long, and the code holds its result. A measured program
+        # has no reply of its own.
+        said = spoken(turn.reply.text).strip() if turn.reply is not None else ""
+        said = said or (fenced(turn.code, TAGS.get(turn.language, "python")) if turn.code else "")
+        if turn.reply is None and not said:
             continue
         made.append(Message(role="user", text=turn.ask.prompt_override or ours))
-        # Reasoning is not repeated: it is long, and the code holds its result.
-        made.append(Message(role="assistant", text=spoken(turn.reply.text).strip()))
+        made.append(Message(role="assistant", text=said))
         ours = f"{turn.feedback}\n\n{AGAIN}"
     last = "\n\n".join(filter(None, (material.override or ours, material.instruction)))
     return (*made, Message(role="user", text=last))
