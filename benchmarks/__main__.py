@@ -30,6 +30,7 @@ BARS = {
     "synth": "search.synthetic",
     "climb": "search.context",
     "systems": "search.systems",
+    "races": "search.live_races",
     "serve": "serve.load",
     "serve_faults": "serve.faults",
     "serve_hostile": "serve.hostile_client",

@@ -1,4 +1,4 @@
-"""Bars: all strategies have one log for any hash seed, kills, lost evaluations, cost, documents.
+"""Bars: all strategies have one log for any hash seed, kills, lost evaluations, cost, races.
 
 No device is needed: programs are those of SynthKernel-1.
 """
@@ -14,12 +14,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from benchmarks.bars import Bar
+from benchmarks.search import racing
 from benchmarks.search.system_runs import (
     EVALUATIONS,
     OPTIONS,
@@ -61,9 +63,16 @@ def run(match: str = "") -> list[Bar]:
     """Measure the bars of the strategies whose names contain `match`."""
     names = [name for name in strategies() if match in name]
     bars = []
-    for measure in (hash_seeds, kills, lost_evaluations, knowledge, cost):
+    measures: list[Callable[[], Bar]] = [
+        *(partial(measure, names) for measure in (hash_seeds, kills, lost_evaluations)),
+        partial(knowledge, names),
+        partial(cost, names),
+    ]
+    if not match:
+        measures += [racing.races, racing.selection_bias]
+    for measure in measures:
         begun = time.monotonic()
-        bars.append(measure(names))
+        bars.append(measure())
         print(f"{bars[-1].row()} ({time.monotonic() - begun:.0f} s)", flush=True)
     return bars
 

@@ -34,11 +34,12 @@ from tilewright.loop import run_state
 from tilewright.loop.budget import usage_of
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.factory import choose_policy
-from tilewright.loop.run_search import SearchResult, play, remeasure_best
+from tilewright.loop.run_search import SearchResult, play
 from tilewright.loop.run_state import CANDIDATES, SearchRun, best_of
 from tilewright.loop.size_dispatcher import add_dispatchers
 from tilewright.loop.strategies.base import Score
 from tilewright.loop.warm_start import stored_candidates, write_seeds
+from tilewright.loop.winner import race_best, remeasure_best
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import RequestsIssued, RunStarted, Turn
@@ -99,8 +100,9 @@ MODEL_OPTIONS = group(
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Let a model write candidates for PROBLEM and improve them.
 
-    The evaluator judges each turn, and the next prompt shows the verdict. The best candidate is
-    measured once more at the end and written to a file that runs on its own.
+    The evaluator judges each turn, and the next prompt shows the verdict. At the end the candidates
+    that may be the best race. The winner is measured once more and written to a file that runs on
+    its own.
     """
     require_templates("the file of the best candidate")
     run, settings, policy = opened(given, "optimize")
@@ -111,6 +113,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
             turns.append(turn)
             progress.note(_line(turns, score))
         best = best_of(turns, score)
+        raced = {name: race_best(run, settings, turns, best[name], progress) for name in best}
+        best = {name: item.turn for name, item in raced.items()}
         dispatched = add_dispatchers(run, settings, best, progress)
         best |= {name: item.best for name, item in dispatched.items()}
         measured = {
@@ -118,6 +122,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         }
     document = _document(run, turns, measured, ended)
     document["dispatchers"] = {name: item.document() for name, item in dispatched.items()}
+    document["races"] = {
+        name: {"candidates": item.candidates, "trials": item.trials} for name, item in raced.items()
+    }
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
     print_end(document, run.folder)
@@ -246,6 +253,9 @@ def print_end(document: dict[str, Any], folder: Path) -> None:
     """Print the best candidates, the reason for the end, and the next command."""
     for name, item in document.get("dispatchers", {}).items():
         print_line(f"{name}: {_dispatcher_line(item)}")
+    for name, item in document.get("races", {}).items():
+        if item["trials"]:
+            print_line(f"{name}: {item['candidates']} candidates raced in {item['trials']} trials")
     for name, item in document["winners"].items():
         text = f"{item['verdict']} ({item['reason']})" if item["reason"] else item["verdict"]
         if item["speedup"] is not None:

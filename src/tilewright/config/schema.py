@@ -108,8 +108,13 @@ class LoopSection(Section):
     """Most tokens of the documents in a prompt together."""
     warm_start: int = Field(default=3, ge=1)
     """Most candidates of each problem that a run takes from earlier ones (`--from`)."""
+    race_candidates: int = Field(default=3, ge=0)
+    """Most candidates that race before the best one is measured again: those whose intervals
+    overlap with its own. 0 or 1: none. Three, since more seldom overlap."""
+    race_trials: int = Field(default=12, ge=2)
+    """Most trials of a race: each of three candidates gets about four."""
     final_trials: int = Field(default=0, ge=0)
-    """Further trials of the best candidate of each trajectory, after its end."""
+    """Further trials of the best candidate of each trajectory, after its end and its race."""
     dispatcher: bool = True
     """Whether `optimize` also judges the best candidate with the reference on those sizes on which
     the candidate loses to it."""

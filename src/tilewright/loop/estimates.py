@@ -88,6 +88,17 @@ class Estimate:
 EMPTY = Estimate()
 
 
+def with_estimate(turn: Turn, estimate: Estimate) -> Turn:
+    """Return a turn whose first judgement holds the pooled speed-up and its interval."""
+    if estimate.speedup is None or estimate.interval is None or not turn.judgements:
+        return turn
+    low, high = estimate.interval
+    pooled = turn.judgements[0].model_copy(
+        update={"speedup": estimate.speedup, "low": low, "high": high}
+    )
+    return turn.model_copy(update={"judgements": (pooled, *turn.judgements[1:])})
+
+
 def trial_of(judgement: EvalSummary) -> Trial | None:
     """Return the trial of a judgement; `None` if the candidate was not judged."""
     if judgement.verdict == "unjudged":

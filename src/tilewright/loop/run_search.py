@@ -6,12 +6,9 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from tilewright.config import Config
-from tilewright.errors import InfrastructureError, PolicyError, writing
-from tilewright.executors.factory import open_executor
-from tilewright.languages.python_template import render_python
+from tilewright.errors import InfrastructureError, PolicyError
 from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
 from tilewright.loop.budget import BudgetGuard
 from tilewright.loop.driver import drive
@@ -21,14 +18,8 @@ from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_state import SearchRun, budget_of
 from tilewright.loop.warm_start import WarmStart, read_seeds
-from tilewright.problems.requests import build_request
-from tilewright.records import Candidate, EvalReport, Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import SearchStopped, Turn
-from tilewright.records.run_folder import read_report
-from tilewright.registry import selected_checks
-
-TEMPLATE = Path(__file__).with_name("best_candidate.py.j2")
 
 
 @dataclass
@@ -143,44 +134,3 @@ def stop_of(lacking: str, own: str) -> SearchStopped:
     if lacking:
         return SearchStopped(reason="budget", detail=lacking)
     return SearchStopped.model_validate({"reason": own or "nothing to do"})
-
-
-def remeasure_best(
-    session: SearchRun, settings: Config, best: Turn, shown: OnEvent
-) -> tuple[str, EvalReport]:
-    """Measure the best candidate again in new processes; return its file and the report.
-
-    The first measurement overestimates, because it selected the candidate. The second does not.
-    """
-    problem = next(item for item in session.problems if item.id == best.ask.problem)
-    candidate = read_report(session.folder / best.judgements[0].report).request.candidate
-    with open_executor(settings) as executor:
-        request = build_request(candidate, problem, settings)
-        report = executor.evaluate(request, shown, checks=selected_checks(settings.plugins))
-    target = session.folder / "winner" / problem.id.replace("/", "-")
-    with writing(target):
-        for file in candidate.files:
-            path = target / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(file.data)
-        main = target / candidate.files[0].path
-        main.write_text(standalone(problem, candidate), encoding="utf-8")
-        (target / "report.json").write_text(report.to_json(indent=1), encoding="utf-8")
-    return str(main), report
-
-
-def standalone(problem: Problem, candidate: Candidate) -> str:
-    """Return the candidate's main file with a check against its reference at the end.
-
-    A main file in another language than Python is returned unchanged.
-    """
-    main = candidate.files[0]
-    if not main.path.endswith(".py"):
-        return main.text
-    return render_python(
-        TEMPLATE,
-        candidate=main.text.rstrip(),
-        reference=problem.source.text,
-        entry=candidate.entry,
-        is_module=problem.kind == "module",
-    )

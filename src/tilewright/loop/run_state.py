@@ -16,9 +16,12 @@ from tilewright.config import Config, LoopSection
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.budget import Budget
 from tilewright.loop.driver import Strategy, replay
+from tilewright.loop.estimates import Estimates, with_estimate
 from tilewright.loop.history import RecordedHistory
+from tilewright.loop.racing import RaceRules
 from tilewright.loop.shown_documents import check_unchanged, open_library
 from tilewright.loop.strategies.base import Factory, FixedList, Plan, RoundRobin, Score
+from tilewright.loop.strategies.raced_admissions import RACED, RacedAdmissions
 from tilewright.loop.strategies.trajectory import LimitedTrajectory, TrajectoryLimits
 from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
@@ -197,12 +200,17 @@ def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:
     """
     section, score = settings.loop, score_of(settings.loop)
     limits = TrajectoryLimits(
-        section.trajectory_judged, section.trajectory_device_s, section.final_trials
+        section.trajectory_judged,
+        section.trajectory_device_s,
+        section.final_trials,
+        section.race_candidates,
+        RaceRules(max_trials=section.race_trials),
     )
     members = []
     for problem in problems:
         for place, name in enumerate(strategy_names(section)):
-            make = cast("Factory", load("strategies", name, packages=settings.plugins))
+            plain = name.removesuffix(RACED)
+            make = cast("Factory", load("strategies", plain, packages=settings.plugins))
             for number in range(section.samples):
                 plan = Plan(
                     problem=problem.id,
@@ -211,7 +219,10 @@ def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:
                     seed=section.seed + number,
                     options=options_of(section, name),
                 )
-                members.append(LimitedTrajectory(make(plan, score), plan, score, limits))
+                inner = make(plan, score)
+                if plain != name:
+                    inner = RacedAdmissions(inner, plan, score)
+                members.append(LimitedTrajectory(inner, plan, score, limits))
     return RoundRobin(members)
 
 
@@ -260,15 +271,21 @@ def budget_of(section: LoopSection) -> Budget:
 
 
 def best_of(turns: Sequence[Turn], score: Score) -> dict[str, Turn]:
-    """Return the best correct turn of each problem; of equal ones the first.
+    """Return the turn of the best candidate of each problem; of equal ones the first.
 
-    Turns of equal score are ranked by the lower end of their speed-up: a capped score may be equal.
+    The score of a candidate is that of the mean of its trials, since the best single
+    trial is biased upwards. Of equal scores the higher lower end wins: a capped score may be equal.
     """
+    estimates = Estimates()
+    for turn in turns:
+        estimates.add(turn)
     best: dict[str, tuple[tuple[float, float], Turn]] = {}
     for turn in turns:
-        mark = score(turn)
-        if mark is not None and turn.judgements and turn.judgements[0].verdict == "correct":
-            rank = (mark, turn.judgements[0].low or 0.0)
+        estimate = estimates.of(turn.ask.id)
+        pooled = with_estimate(turn, estimate)
+        mark = score(pooled)
+        if mark is not None and turn.judgements and estimate.verdict == "correct":
+            rank = (mark, pooled.judgements[0].low or 0.0)
             kept = best.setdefault(turn.ask.problem, (rank, turn))
             best[turn.ask.problem] = (rank, turn) if rank > kept[0] else kept
     return {problem: turn for problem, (_, turn) in best.items()}

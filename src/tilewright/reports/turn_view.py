@@ -38,7 +38,7 @@ from tilewright.records.events import (
 from tilewright.records.run_folder import read_report
 from tilewright.reports.html_report import shown_report
 from tilewright.reports.search_progress import LeaderChange, SearchProgress
-from tilewright.scoring.strategy_table import REMEASURE
+from tilewright.scoring.strategy_table import FINAL_RACE, REMEASURE
 
 MAX_TEXT = 60_000
 """Most characters of a message or a reply that are shown."""
@@ -147,6 +147,8 @@ class Turns:
             return [*marks, "final trial"]
         if item is None:
             return marks
+        if turn.ask.operator == FINAL_RACE:
+            marks.append("race")
         marks += self._of_verdict(turn.ask, item)
         if change is not None:
             marks.append("new leader" if change.after else "leader lost")

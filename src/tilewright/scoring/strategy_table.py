@@ -17,6 +17,8 @@ from tilewright.records.events import Turn
 
 REMEASURE = "remeasure"
 """Operator of the trials at the end of a trajectory (`tilewright.loop.strategies.trajectory`)."""
+FINAL_RACE = "final race"
+"""Operator of the trials before them, which find out which candidate is the best."""
 NEAR = 0.95
 """A speed-up of at least this share of the best one counts as near it."""
 REACHED = 0.9
@@ -36,8 +38,9 @@ class TrajectoryFigures:
 
     best_by_judged: list[float] = field(default_factory=list)
     """The largest speed-up among the first 1, 2, ... judged candidates; 0 without a correct one."""
-    claimed: float | None = None
-    """The largest speed-up, as the trial that selected it measured it."""
+    selecting: dict[str, list[float]] = field(default_factory=dict)
+    """Log speed-ups of the trials of each candidate, by its digest. A trial that was not correct
+    counts as minus infinity. The trials at the end are left out."""
     final: list[float] = field(default_factory=list)
     """Speed-ups of the trials at the end."""
     lost_at_end: int = 0
@@ -46,6 +49,13 @@ class TrajectoryFigures:
     tokens: int = 0
     refused: int = 0
     """Drafts that were no candidate, or were never judged."""
+
+    @property
+    def claimed(self) -> float | None:
+        """Return the largest geometric mean of the trials that selected a candidate."""
+        means = [sum(values) / len(values) for values in self.selecting.values()]
+        best = max(means, default=-math.inf)
+        return math.exp(best) if best > -math.inf else None
 
     @property
     def remeasured(self) -> float | None:
@@ -97,7 +107,10 @@ def figures_of(turns: Iterable[Turn], strategies: Sequence[str], samples: int) -
             continue
         best = own.best_by_judged[-1] if own.best_by_judged else 0.0
         speedup = item.speedup or 0.0
-        own.claimed = max(own.claimed or 0.0, speedup) or None
+        logarithm = math.log(speedup) if speedup else -math.inf
+        own.selecting.setdefault(turn.source, []).append(logarithm)
+        if turn.ask.operator == FINAL_RACE:
+            continue
         if turn.source in judged[key]:
             own.best_by_judged[-1] = max(best, speedup)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from tilewright.config import Config
 from tilewright.errors import ProblemError
 from tilewright.loop.candidate_text import code_of, patched
+from tilewright.loop.estimates import NORMAL_95
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts.material import Material
+from tilewright.loop.random_values import chooser
 from tilewright.records import Case, Problem, SourceFile
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn
@@ -98,6 +101,26 @@ class SynthWorld:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+class NoisySynthWorld(SynthWorld):
+    """SynthKernel-1 whose trials scatter, each with a stated 95 % interval. Lifetime: one run."""
+
+    def __init__(self, spread: float, seed: int = 0) -> None:
+        self._spread, self._seed = spread, seed
+
+    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+        """Judge a draft; the logarithm of its speed-up has a normal error of its own request."""
+        turn = super().evaluate(draft, problem, text)
+        judgement = turn.judgements[0]
+        if judgement.speedup is None:
+            return turn
+        error = chooser(self._seed, draft.ask.id, "noise").gauss(0.0, self._spread)
+        speedup, half = judgement.speedup * math.exp(error), math.exp(NORMAL_95 * self._spread)
+        update = {"speedup": speedup, "low": speedup / half, "high": speedup * half}
+        noisy = judgement.model_copy(update=update)
+        said = {"judgements": (noisy,), "feedback": _feedback(noisy)}
+        return turn.model_copy(update=said)
 
 
 def make(settings: Config) -> SynthWorld:  # noqa: ARG001 - one signature

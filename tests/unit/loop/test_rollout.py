@@ -26,7 +26,6 @@ from tilewright.loop.prompts.conversation import conversation
 from tilewright.loop.prompts.opening import AGAIN, opening
 from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
-from tilewright.loop.run_search import standalone
 from tilewright.loop.run_state import begin_session, best_of, resume_session, score_of
 from tilewright.loop.strategies.base import FixedList
 from tilewright.problems.loader import find_problem
@@ -240,21 +239,6 @@ def test_no_request_is_admitted_after_the_wall_time_budget():
     guard = BudgetGuard(Budget(), (), lambda _: Usage(turns=1), eval_timeout_s=1.0, wall_s=0.0)
     assert not guard.reserve(Ask(id="a", problem="p"))
     assert guard.lacking == "wall_s"
-
-
-@pytest.mark.parametrize("name", ["softmax", "conv_relu_pool"])
-def test_a_best_candidate_runs_standalone(name, capsys):
-    problem = find_problem(name)
-    if problem.kind == "module":
-        text = problem.source.text + f"\n\n{problem.entry} = Model\n"
-    else:
-        text = problem.source.text + f"\n\n{problem.entry} = reference\n"
-    candidate = reports.request().candidate
-    file = candidate.files[0].model_copy(update={"text": text})
-    candidate = candidate.model_copy(update={"files": (file,), "entry": problem.entry})
-    source = standalone(problem, candidate)
-    exec(compile(source, "winner.py", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out.startswith("agrees; reference ")
 
 
 def test_a_turn_survives_its_json():

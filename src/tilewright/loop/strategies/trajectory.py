@@ -1,18 +1,20 @@
 """One trajectory: a strategy within its own limits, whose best candidate is measured again.
 
-Every strategy of a comparison gets the same limits. The trials at the end select nothing, so that
-their mean is not biased as the trials are that made a candidate the best.
+Every strategy of a comparison gets the same limits. At the end the candidates that may be the best
+race. The trials after the race select nothing, so that their mean is not biased as the trials are
+that made a candidate the best.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewright.loop.driver import Strategy
 from tilewright.loop.estimates import Estimates
+from tilewright.loop.racing import Contender, Race, RaceRules, rivals
 from tilewright.loop.strategies.base import Plan, Score
 from tilewright.records.events import Ask, Turn
-from tilewright.scoring.strategy_table import REMEASURE
+from tilewright.scoring.strategy_table import FINAL_RACE, REMEASURE
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,9 @@ class TrajectoryLimits:
     """Seconds of evaluations; the one that exceeds it is the last."""
     final_trials: int = 0
     """Further trials of the best candidate at the end, beyond the other limits."""
+    race_candidates: int = 0
+    """Most candidates that race before the final trials, beyond the other limits."""
+    race: RaceRules = field(default_factory=RaceRules)
 
 
 class LimitedTrajectory:
@@ -38,6 +43,8 @@ class LimitedTrajectory:
         self._estimates = Estimates()
         self._scores: dict[str, float] = {}
         self._over = False
+        self._race: Race | None = None
+        self._raced = 0
         self._final = 0
 
     @property
@@ -52,10 +59,38 @@ class LimitedTrajectory:
         if not self._over and room:
             asks = self._inner.ask(room)
         self._over = self._over or (not asks and not self._open and limit > 0)
-        while self._over and not self._open and len(asks) < limit and self._wants_trial():
-            asks.append(self._trial())
+        if self._over and not asks:
+            asks = self._closing(limit)
         self._open |= {ask.id: ask for ask in asks}
         return asks
+
+    def _closing(self, limit: int) -> list[Ask]:
+        """Return the trials of the race, and after its end those of the winner."""
+        if self._race is None and not self._open:
+            self._race = Race(self._entrants(), self._limits.race)
+        if self._race is None or limit < 1:
+            return []
+        asks = []
+        for name in self._race.due(limit):
+            self._raced += 1
+            asks.append(self._trial(name, FINAL_RACE, self._raced))
+        while self._race.over and len(asks) < limit and self._wants_trial():
+            self._final += 1
+            asks.append(self._trial(self._best(), REMEASURE, self._final))
+        return asks
+
+    def _entrants(self) -> list[Contender]:
+        """Return the candidates that race; none without trials at the end, which report one."""
+        if not self._limits.final_trials:
+            return []
+        names = sorted(self._scores, key=lambda name: -self._scores[name])
+        ranked = [(name, self._estimates.of(name)) for name in names]
+        return [Contender(name) for name in rivals(ranked, self._limits.race_candidates)]
+
+    def _best(self) -> str:
+        """Return the winner of the race; without one the candidate with the best score."""
+        won = self._race.outcome.best if self._race is not None else None
+        return won or max(self._scores, key=self._scores.__getitem__)
 
     def _room(self, limit: int) -> int:
         """Return how many requests may be made; each may be another candidate to judge."""
@@ -70,23 +105,26 @@ class LimitedTrajectory:
     def _wants_trial(self) -> bool:
         return self._final < self._limits.final_trials and bool(self._scores)
 
-    def _trial(self) -> Ask:
-        best = max(self._scores, key=self._scores.__getitem__)
-        self._final += 1
+    def _trial(self, parent: str, operator: str, number: int) -> Ask:
         plan = self._plan
         return Ask(
-            id=f"{plan.problem}#{plan.sample}.{REMEASURE}{self._final}",
+            id=f"{plan.problem}#{plan.sample}.{operator}{number}",
             problem=plan.problem,
             sample=plan.sample,
-            turn=plan.turns + self._final,
+            turn=plan.turns + self._raced + self._final,
             role="measure",
-            parents=(best,),
-            operator=REMEASURE,
+            parents=(parent,),
+            operator=operator,
         )
 
     def tell(self, turn: Turn) -> None:
         """Count a turn, and give it to the strategy unless it belongs to the trials at the end."""
         del self._open[turn.ask.id]
+        if turn.ask.operator == FINAL_RACE and self._race is not None:
+            self._race.take(turn.ask.parents[0], turn)
+            if turn.judgements and turn.judgements[0].verdict not in ("correct", "unjudged"):
+                self._scores.pop(turn.ask.parents[0], None)
+            return
         if turn.ask.operator == REMEASURE:
             return
         self._device_s += sum(item.seconds for item in turn.judgements)
