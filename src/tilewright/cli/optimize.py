@@ -32,6 +32,7 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.languages.python_template import require_templates
 from tilewright.loop import run_state
 from tilewright.loop.budget import usage_of
+from tilewright.loop.final_measurement import race_best, remeasure_best
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.run_search import SearchResult, play
@@ -39,7 +40,6 @@ from tilewright.loop.run_state import CANDIDATES, SearchRun, best_of
 from tilewright.loop.size_dispatcher import add_dispatchers
 from tilewright.loop.strategies.base import Score
 from tilewright.loop.warm_start import stored_candidates, write_seeds
-from tilewright.loop.winner import race_best, remeasure_best
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import RequestsIssued, RunStarted, Turn

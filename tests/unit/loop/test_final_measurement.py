@@ -12,8 +12,8 @@ import pytest
 from tests import sample_reports as reports
 from tests.unit.loop.test_history import judged
 from tilewright.config import load
+from tilewright.loop.final_measurement import race_best, standalone
 from tilewright.loop.run_state import begin_session
-from tilewright.loop.winner import race_best, standalone
 from tilewright.problems.loader import find_problem
 from tilewright.testing.strategy_checks import BEGUN, PROBLEM
 
