@@ -146,10 +146,10 @@ def _challengers(timed: Sequence[Contender], rules: RaceRules) -> tuple[Contende
     """Return the leader and those whose order against it is open.
 
     Two cases are compared: the leader is `lead` ahead of a candidate, or `tie` behind it. The
-    candidate is excluded if the data favour the first case by given odds. The odds are the number of challengers divided by
-    `error`. If it leads by the tie or more, this happens at any time with at most the probability
-    `error` in all (Ville's inequality). A candidate is equally good if the leader's advantage was
-    shown to be below the tie.
+    candidate is excluded if the data favour the first case by given odds. The odds are the number
+    of challengers divided by `error`. If it leads by the tie or more, this happens at any time with
+    at most the probability `error` in all (Ville's inequality). A candidate is equally good if the
+    leader's advantage was shown to be below the tie.
     """
     leader = max(timed, key=lambda item: item.mean)
     deviation, limit = spread(timed), _limit(len(timed), rules.error)

@@ -5,18 +5,14 @@ notch. `reader` copies a difference between a faster and a slower program that t
 `clumsy` makes several changes at once and spoils some. Each follows an action, notes and a list of
 tried changes with a probability.
 
-Random values follow from the text of the prompt, and from how often this proposer has answered the
-same text before. No form of prompt shows a number of the request, and equal prompts need different
-answers. The count begins anew in a resumed run, so that such a run repeats earlier answers.
+Random values come from the generator of the request. So equal prompts get different answers, and a
+resumed run gets the answers that it would have had.
 """
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
-import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -145,26 +141,12 @@ class Behaviour:
     sure: float = 1.0
 
 
-class Proposer:
-    """Answers prompts. Lifetime: one run. Called from several threads at once."""
-
-    def __init__(self, behaviour: Behaviour) -> None:
-        self._behaviour = behaviour
-        self._lock = threading.Lock()
-        self._answered: Counter[str] = Counter()
-
-    def answer(self, messages: Sequence[PromptMessage], _ask: object = None) -> str:
-        """Return the reply to a prompt. The request itself is not read."""
-        text = "\0".join(f"{item.role}\0{item.text}" for item in messages)
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        with self._lock:
-            number = self._answered[digest]
-            self._answered[digest] += 1
-        draw = random.Random(f"{digest} {number}")
-        prompt = read_prompt(messages)
-        if prompt is None:
-            return "The prompt shows no problem that I know, so I write no program."
-        return reply(prompt, self._behaviour, draw)
+def respond(messages: Sequence[PromptMessage], behaviour: Behaviour, draw: random.Random) -> str:
+    """Return the reply to a prompt; one without a known problem gets no program."""
+    prompt = read_prompt(messages)
+    if prompt is None:
+        return "The prompt shows no problem that I know, so I write no program."
+    return reply(prompt, behaviour, draw)
 
 
 def reply(prompt: Prompt, behaviour: Behaviour, draw: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""Proposers read prompts: what a prompt hides, they do not know."""
+"""responds read prompts: what a prompt hides, they do not know."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilewright.loop.prompts.material import Document
 from tilewright.loop.tried_changes import change_between, digest
 from tilewright.records.events import Ask
 from tilewright.spaces import SPACES, proposing
-from tilewright.spaces.proposing import Behaviour, Proposer, blind, reader, several
+from tilewright.spaces.proposing import Behaviour, blind, reader, respond, several
 from tilewright.spaces.space import (
     PROBLEMS,
     intended_knobs,
@@ -35,14 +35,12 @@ EVERY = [(space, knobs) for space in SPACES.values() for knobs in programs(space
 VECTORS = changed(CPP, form="vectors", order="columns")
 SLOW, FAST = VECTORS, {**VECTORS, "rows": 4}
 PARENT = changed(CPP, cols=32)
-EMPTY = Ask(id="", problem="")
 FILES = ("blind", "reader", "clumsy")
 
 
 def answers(behaviour, messages, count, space=CPP):
     """Return the programs of so many answers to one prompt; `None` for a spoiled one."""
-    proposer = Proposer(behaviour)
-    replies = [proposer.answer(messages, EMPTY) for _ in range(count)]
+    replies = [respond(messages, behaviour, random.Random(number)) for number in range(count)]
     return [knobs_of(space, code_blocks(text)[-1]) for text in replies]
 
 
@@ -77,10 +75,15 @@ def test_a_shipped_file_is_a_policy_that_reads_no_request(name):
     path = PROBLEMS.with_name("proposers") / f"{name}.py"
     one, other = load_script(path), load_script(path)
     messages = prompt_of(CPP, "exemplars", [turn_of(CPP, SLOW, 0.5, "a")])
-    told = Ask(id="x#1.7", problem="x", turn=7, instruction="Use rows = 8.", shown_turns=("a",))
-    first = [one.answer(messages, EMPTY).text for _ in range(5)]
-    assert first == [other.answer(messages, told).text for _ in range(5)]
+    plain = [Ask(id=f"x#1.{number}", problem="p") for number in range(5)]
+    more = {"problem": "x", "turn": 7, "instruction": "Use rows = 8.", "shown_turns": ("a",)}
+    told = [ask.model_copy(update=more) for ask in plain]
+    first = [one.answer(messages, ask).text for ask in plain]
+    # In another order, and from a policy that was loaded anew.
+    assert first[::-1] == [other.answer(messages, ask).text for ask in told[::-1]]
     assert len(set(first)) > 1, "equal prompts get different answers"
+    another = [load_script(path, seed=1).answer(messages, ask).text for ask in plain]
+    assert another != first, "another seed, other answers"
 
 
 def test_a_prompt_without_a_program_gets_one_near_the_start():
@@ -183,7 +186,7 @@ def test_tried_changes_are_avoided():
 
 def test_a_patch_applies_to_the_current_program():
     messages = prompt_of(CPP, "patch", parents=[turn_of(CPP, FAST, 2.0, "fast")])
-    text = Proposer(Behaviour(blind)).answer(messages, EMPTY)
+    text = respond(messages, Behaviour(blind), random.Random(1))
     change = patched(source(CPP, FAST), text)
     assert change.refused == ""
     assert knobs_of(CPP, change.code) in moves(CPP, FAST)
@@ -195,7 +198,7 @@ def test_a_spoiled_parent_is_repaired_from_its_own_knobs(form):
     code = spoiled(source(CPP, FAST))
     broken = turn.model_copy(update={"reply": None, "code": code})
     messages = prompt_of(CPP, form, parents=[broken])
-    text = Proposer(Behaviour(blind)).answer(messages, EMPTY)
+    text = respond(messages, Behaviour(blind), random.Random(1))
     code = patched(code, text).code if form == "patch" else code_blocks(text)[-1]
     assert knobs_of(CPP, code) in moves(CPP, FAST)
 
@@ -204,14 +207,14 @@ def test_a_choice_is_one_of_the_choices():
     choices = ("stop", "retile the matmul", "reorder the matmul")
     ask = Ask(id="a", problem="p", role="choose", choices=choices)
     messages = prompt_of(CPP, "action", instruction=choice_request(ask))
-    proposer = Proposer(Behaviour(blind))
-    taken = {named_choice(proposer.answer(messages, EMPTY), choices) for _ in range(60)}
+    replies = [respond(messages, Behaviour(blind), random.Random(n)) for n in range(60)]
+    taken = {named_choice(text, choices) for text in replies}
     assert taken == {0, 1, 2}
 
 
 def test_a_summary_says_what_the_fastest_program_has():
     shown = [turn_of(CPP, SLOW, 0.5, "slow"), turn_of(CPP, FAST, 2.0, "fast")]
-    text = Proposer(Behaviour(blind)).answer(prompt_of(CPP, "summary", shown), EMPTY)
+    text = respond(prompt_of(CPP, "summary", shown), Behaviour(blind), random.Random(1))
     assert "<summary>" in text
     assert proposing.stated_values(CPP, text) == {"rows": 4}
 
@@ -227,5 +230,5 @@ def test_a_drawn_program_is_uniform_over_the_space():
 
 
 def test_a_prompt_of_another_problem_gets_no_code():
-    text = Proposer(Behaviour(blind)).answer([Message(role="user", text="Hello.")], EMPTY)
+    text = respond([Message(role="user", text="Hello.")], Behaviour(blind), random.Random(1))
     assert code_blocks(text) == []

@@ -36,7 +36,7 @@ def choose_policy(
         folder = BUNDLED_RUN if rest == "bundled" else Path(rest)
         return Recorded(folder, strict=strict_recording, warn=warn)
     if kind == "scripted" and rest:
-        return load_script(Path(rest))
+        return load_script(Path(rest), section.seed or 0)
     if kind == "local" and rest:
         return Local(rest, section)
     return Chat(name, section)

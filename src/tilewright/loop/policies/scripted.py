@@ -9,6 +9,7 @@ from pathlib import Path
 from tilewright.errors import PolicyError, boundary
 from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, estimated_tokens
+from tilewright.loop.random_values import chooser
 from tilewright.records.events import Ask, Reply
 
 
@@ -36,16 +37,26 @@ class Scripted:
         """Do nothing."""
 
 
-def load_script(path: Path) -> Scripted:
-    """Return the policy in a Python file that defines `answer(messages, ask) -> str`.
+def load_script(path: Path, seed: int = 0) -> Scripted:
+    """Return the policy in a Python file; it runs in this process, as the user's own program.
 
-    The file is the user's own program and runs in this process.
+    The file defines `answer(messages, ask) -> str`, or `propose(messages, draw) -> str`. The latter
+    does not see the request. Its generator follows from the seed and the request's id, so that a
+    resumed run gets the replies that it would have had.
 
     Raises:
-        PolicyError: it cannot be loaded or defines no such function.
+        PolicyError: it cannot be loaded or defines neither function.
     """
     with boundary(PolicyError, f"policy {path}"):
-        write = runpy.run_path(str(path), run_name="tilewright_policy").get("answer")
+        names = runpy.run_path(str(path), run_name="tilewright_policy")
+    write, propose = names.get("answer"), names.get("propose")
+    if callable(propose):
+
+        def write(messages: Sequence[Message], ask: Ask) -> str:
+            return str(propose(messages, chooser(seed, ask.id, "reply")))
+
     if not callable(write):
-        raise PolicyError(f"policy {path}: it defines no function answer(messages, ask)")
+        raise PolicyError(
+            f"policy {path}: it defines neither answer(messages, ask) nor propose(messages, draw)"
+        )
     return Scripted(write, f"scripted:{path.name}")

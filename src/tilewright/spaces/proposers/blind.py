@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from tilewright.spaces.proposing import Behaviour, Proposer, blind
+import random
+from collections.abc import Sequence
 
-answer = Proposer(Behaviour(blind)).answer
+from tilewright.spaces.prompt_reading import PromptMessage
+from tilewright.spaces.proposing import Behaviour, blind, respond
+
+BEHAVIOUR = Behaviour(blind)
+
+
+def propose(messages: Sequence[PromptMessage], draw: random.Random) -> str:
+    """Return the reply to a prompt; `draw` belongs to the request."""
+    return respond(messages, BEHAVIOUR, draw)

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from tilewright.spaces.proposing import SURE, Behaviour, Proposer, several
+import random
+from collections.abc import Sequence
 
-answer = Proposer(Behaviour(several, SURE)).answer
+from tilewright.spaces.prompt_reading import PromptMessage
+from tilewright.spaces.proposing import SURE, Behaviour, respond, several
+
+BEHAVIOUR = Behaviour(several, SURE)
+
+
+def propose(messages: Sequence[PromptMessage], draw: random.Random) -> str:
+    """Return the reply to a prompt; `draw` belongs to the request."""
+    return respond(messages, BEHAVIOUR, draw)

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from tilewright.spaces.proposing import Behaviour, Proposer, reader
+import random
+from collections.abc import Sequence
 
-answer = Proposer(Behaviour(reader)).answer
+from tilewright.spaces.prompt_reading import PromptMessage
+from tilewright.spaces.proposing import Behaviour, reader, respond
+
+BEHAVIOUR = Behaviour(reader)
+
+
+def propose(messages: Sequence[PromptMessage], draw: random.Random) -> str:
+    """Return the reply to a prompt; `draw` belongs to the request."""
+    return respond(messages, BEHAVIOUR, draw)
