@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,17 @@ from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
 from tilewright.cli.run_output import check_resumed, check_unchanged, resumed_run, run_progress
 from tilewright.config import Config
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import ConfigError, InfrastructureError, RecordError
 from tilewright.languages.python_template import require_templates
 from tilewright.loop import run_state
-from tilewright.loop.budget import usage_of
+from tilewright.loop.budget import Usage, UsageMeter, usage_of
 from tilewright.loop.final_measurement import race_best, remeasure_best
+from tilewright.loop.leaders import Leaders, nothing_judged
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.run_search import SearchResult, play
-from tilewright.loop.run_state import CANDIDATES, SearchRun, best_of
+from tilewright.loop.run_state import CANDIDATES, SearchRun
 from tilewright.loop.size_dispatcher import add_dispatchers
-from tilewright.loop.strategies.base import Score
 from tilewright.loop.warm_start import stored_candidates, write_seeds
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import EVENTS, read_events
@@ -107,12 +107,15 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     require_templates("the file of the best candidate")
     run, settings, policy = opened(given, "optimize")
     ended, score, turns = SearchResult(), run_state.score_of(settings.loop), list(run.finished)
+    leaders, meter = Leaders(score, turns), UsageMeter(turns)
     shown = run_progress("optimize", run.folder, verbose=given["verbose"])
     with closing(policy), further_models(settings) as models, shown as progress:
         for turn in play(run, settings, policy, progress, ended, models):
             turns.append(turn)
-            progress.note(_line(turns, score))
-        best = best_of(turns, score)
+            leaders.add(turn)
+            meter.add(turn)
+            progress.note(_line(turn, meter.spent, leaders))
+        best = leaders.best()
         raced = {name: race_best(run, settings, turns, best[name], progress) for name in best}
         best = {name: item.turn for name, item in raced.items()}
         dispatched = add_dispatchers(run, settings, best, progress)
@@ -128,7 +131,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
     print_end(document, run.folder)
-    return 0 if any(report.verdict == "correct" for _, report in measured.values()) else 1
+    if any(report.verdict == "correct" for _, report in measured.values()):
+        return 0
+    return InfrastructureError.exit_code if nothing_judged(turns) else 1
 
 
 def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]:
@@ -209,9 +214,8 @@ def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
     return policy
 
 
-def _line(turns: Sequence[Turn], score: Score) -> str:
-    turn, spent = turns[-1], usage_of(turns)
-    best = best_of(turns, score).get(turn.ask.problem)
+def _line(turn: Turn, spent: Usage, leaders: Leaders) -> str:
+    best = leaders.best().get(turn.ask.problem)
     parts = [turn_text(turn), f"{spent.tokens} tokens"]
     if spent.usd:
         parts.append(f"{spent.usd:.2f} USD")
@@ -234,6 +238,7 @@ def _document(
         "ended_for": ended.lacking or None,
         "stopped": ended.stopped or None,
         "winners": best,
+        "nothing_judged": nothing_judged(turns),
     }
 
 
@@ -261,7 +266,9 @@ def print_end(document: dict[str, Any], folder: Path) -> None:
         if item["speedup"] is not None:
             text = speed_text(item["speedup"], item["speedup_low"], item["speedup_high"])
         print_line(f"{name}: measured once more: {text}; {item['file']}")
-    if not document["winners"]:
+    if document.get("nothing_judged"):
+        print_line("no answer was judged: all evaluations ended in a failure of tilewright")
+    elif not document["winners"]:
         print_line("no answer was correct")
     if document["ended_for"]:
         print_line(f"the budget of {document['ended_for']} is used up")

@@ -54,6 +54,7 @@ def material_of(
         failed=then.failed,
         documents=documents,
         instruction=choice_request(ask) if ask.choices else ask.instruction,
+        is_choice=bool(ask.choices),
         override=ask.prompt_override,
     )
 

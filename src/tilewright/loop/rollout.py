@@ -116,6 +116,7 @@ class RolloutWorker:
             failed=then.failed,
             documents=documents,
             instruction=choice_request(ask) if ask.choices else ask.instruction,
+            is_choice=bool(ask.choices),
         )
         return self._environment.prompt(material)
 

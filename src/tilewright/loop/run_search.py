@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from tilewright.config import Config
-from tilewright.errors import InfrastructureError, PolicyError
+from tilewright.errors import ConfigError, InfrastructureError, PolicyError
 from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
 from tilewright.loop.budget import BudgetGuard
 from tilewright.loop.driver import drive
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.chat import Chat
+from tilewright.loop.policies.choosing import ChoiceScorer
 from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
-from tilewright.loop.run_state import SearchRun, budget_of
-from tilewright.loop.warm_start import WarmStart, read_seeds
+from tilewright.loop.run_state import SearchRun, budget_of, options_of, strategy_names
+from tilewright.loop.strategies.raced_admissions import RACED
+from tilewright.loop.warm_start import read_seeds, with_seeds
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import SearchStopped, Turn
+from tilewright.registry import load
 
 
 @dataclass
@@ -49,14 +53,15 @@ def play(
         InfrastructureError: internal errors repeat.
     """
     section = settings.loop
+    check_deciders(settings, policy, models or {})
     executor, judge = open_evaluator(settings, session.folder, shown)
     environment = RolloutEnvironment(settings, judge)
     problems = {problem.id: problem for problem in session.problems}
     seeds = read_seeds(session.folder)
     # Seeds take the place of the model that writes programs.
-    models = {role: WarmStart(model, seeds) for role, model in (models or {}).items()}
+    models = {role: with_seeds(model, seeds) for role, model in (models or {}).items()}
     embed = policy.embed if isinstance(policy, Chat) and settings.model.embeddings else None
-    policy = WarmStart(policy, seeds)
+    policy = with_seeds(policy, seeds)
     player = RolloutWorker(
         environment, policy, problems, session.strategy, models=models, embed=embed
     )
@@ -127,6 +132,24 @@ def ended_after(wall_s: float | None, stop: Callable[[], None]) -> Iterator[thre
         yield late
     finally:
         timer.cancel()
+
+
+def check_deciders(settings: Config, policy: Policy, models: Mapping[str, Policy]) -> None:
+    """Refuse a model that states no log-probabilities where a strategy draws by them.
+
+    Raises:
+        ConfigError: there is such a model.
+    """
+    for name in strategy_names(settings.loop):
+        make = load("strategies", name.removesuffix(RACED), packages=settings.plugins)
+        needs = getattr(sys.modules[make.__module__], "decider_that_needs_log_probabilities", None)
+        role = needs(options_of(settings.loop, name)) if needs is not None else ""
+        decider = models.get(role, policy)
+        if role and not isinstance(decider, ChoiceScorer):
+            raise ConfigError(
+                f"strategy {name} draws decisions by their log-probabilities, and {decider.name} "
+                f"states none: give models.{role}.name=local:PATH, or the option decision=argmax"
+            )
 
 
 def stop_of(lacking: str, own: str) -> SearchStopped:

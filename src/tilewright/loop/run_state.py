@@ -16,7 +16,6 @@ from tilewright.config import Config, LoopSection
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.budget import Budget
 from tilewright.loop.driver import Strategy, replay
-from tilewright.loop.estimates import Estimates, with_estimate
 from tilewright.loop.history import RecordedHistory
 from tilewright.loop.racing import RaceRules
 from tilewright.loop.shown_documents import check_unchanged, open_library
@@ -268,24 +267,3 @@ def score_of(section: LoopSection) -> Score:
 def budget_of(section: LoopSection) -> Budget:
     """Return the budget of a run."""
     return Budget(**{name: getattr(section, f"max_{name}") for name in Budget.model_fields})
-
-
-def best_of(turns: Sequence[Turn], score: Score) -> dict[str, Turn]:
-    """Return the turn of the best candidate of each problem; of equal ones the first.
-
-    The score of a candidate is that of the mean of its trials, since the best single
-    trial is biased upwards. Of equal scores the higher lower end wins: a capped score may be equal.
-    """
-    estimates = Estimates()
-    for turn in turns:
-        estimates.add(turn)
-    best: dict[str, tuple[tuple[float, float], Turn]] = {}
-    for turn in turns:
-        estimate = estimates.of(turn.ask.id)
-        pooled = with_estimate(turn, estimate)
-        mark = score(pooled)
-        if mark is not None and turn.judgements and estimate.verdict == "correct":
-            rank = (mark, pooled.judgements[0].low or 0.0)
-            kept = best.setdefault(turn.ask.problem, (rank, turn))
-            best[turn.ask.problem] = (rank, turn) if rank > kept[0] else kept
-    return {problem: turn for problem, (_, turn) in best.items()}

@@ -12,6 +12,7 @@ from pathlib import Path
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, Policy
+from tilewright.loop.policies.choosing import ScoringPolicy
 from tilewright.loop.prompts.shown_programs import TAGS, fenced
 from tilewright.records import Problem
 from tilewright.records.base import Record
@@ -137,3 +138,26 @@ class WarmStart:
 
     def close(self) -> None:
         self._policy.close()
+
+
+class WarmStartScorer(WarmStart):
+    """The same for a model that states log-probabilities of choices. Lifetime: one run."""
+
+    def __init__(self, policy: ScoringPolicy, seeds: Sequence[StoredCandidate]) -> None:
+        super().__init__(policy, seeds)
+        self._scorer = policy
+
+    def score_choices(
+        self, messages: Sequence[Message], choices: Sequence[str]
+    ) -> tuple[tuple[float, ...], ...]:
+        """Return the model's log-probabilities: a stored candidate is no choice."""
+        return self._scorer.score_choices(messages, choices)
+
+
+def with_seeds(policy: Policy, seeds: Sequence[StoredCandidate]) -> Policy:
+    """Return the policy that answers with stored candidates first, and can do what it could."""
+    if not seeds:
+        return policy
+    if isinstance(policy, ScoringPolicy):
+        return WarmStartScorer(policy, seeds)
+    return WarmStart(policy, seeds)

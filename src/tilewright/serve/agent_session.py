@@ -11,9 +11,10 @@ from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, writing
 from tilewright.loop.answer_evaluator import RETRY_DELAY_S, AnswerEvaluator, Evaluate
 from tilewright.loop.feedback import redacted
+from tilewright.loop.leaders import best_of
 from tilewright.loop.prompts.opening import opening
 from tilewright.loop.rollout_environment import RolloutEnvironment
-from tilewright.loop.run_state import PROBLEMS, best_of, score_of
+from tilewright.loop.run_state import PROBLEMS, score_of
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, Reply, RequestsIssued, RunStarted, Turn, TurnFinished

@@ -17,6 +17,9 @@ def invoke(*words):
     return CliRunner().invoke(cli, list(words))
 
 
+SEARCH = ("optimize", "softmax", "--model", "recorded:bundled")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -38,6 +41,16 @@ def invoke(*words):
             ["optimize", "softmax", "--model", "recorded:bundled", "--set", "loop.options={q: 1}"],
             2,
             "its options: context, w",
+        ),
+        (
+            [*SEARCH, "--strategy", "beam", "--turns", "4"],
+            2,
+            "needs at least 8 requests, and there are 4",
+        ),
+        (
+            [*SEARCH, "--strategy", "mtmc", "--set", "loop.options.decision=sample"],
+            2,
+            "states none: give models.decider.name",
         ),
         (["bench", "softmax", "--model", "recorded:bundled", "--candidates", "x"], 2, "--model"),
         (["view", "nowhere"], 6, "nowhere"),

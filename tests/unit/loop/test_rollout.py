@@ -18,6 +18,7 @@ from tilewright.loop.answer_evaluator import AnswerEvaluator
 from tilewright.loop.budget import Budget, BudgetGuard, Usage
 from tilewright.loop.driver import drive
 from tilewright.loop.history import RecordedHistory
+from tilewright.loop.leaders import best_of
 from tilewright.loop.policies.base import digest_of
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.policies.recorded import Recorded
@@ -26,7 +27,7 @@ from tilewright.loop.prompts.conversation import conversation
 from tilewright.loop.prompts.opening import AGAIN, opening
 from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.rollout_environment import RolloutEnvironment
-from tilewright.loop.run_state import begin_session, best_of, resume_session, score_of
+from tilewright.loop.run_state import begin_session, resume_session, score_of
 from tilewright.loop.strategies.base import FixedList
 from tilewright.problems.loader import find_problem
 from tilewright.records import Candidate
@@ -227,7 +228,11 @@ def test_the_best_is_correct_and_of_equal_ones_the_first(tmp_path):
 
 
 def test_a_missing_or_wrong_script_is_a_policy_error(tmp_path):
-    for text, wanted in ((None, "FileNotFound"), ("1/0", "ZeroDivision"), ("x = 1", "no function")):
+    for text, wanted in (
+        (None, "FileNotFound"),
+        ("1/0", "ZeroDivision"),
+        ("x = 1", "defines neither answer"),
+    ):
         path = tmp_path / "policy.py"
         if text is not None:
             path.write_text(text)

@@ -9,8 +9,16 @@ import pytest
 from tests import sample_reports as reports
 from tests.unit.loop.test_rollout import PROBLEM, numbered, play
 from tilewright.errors import ConfigError
+from tilewright.loop.policies.choosing import choose
 from tilewright.loop.policies.scripted import Scripted
-from tilewright.loop.warm_start import WarmStart, read_seeds, stored_candidates, write_seeds
+from tilewright.loop.warm_start import (
+    StoredCandidate,
+    WarmStart,
+    read_seeds,
+    stored_candidates,
+    with_seeds,
+    write_seeds,
+)
 from tilewright.problems.loader import find_problem
 from tilewright.records.events import Ask
 
@@ -58,3 +66,21 @@ def test_stored_candidates_answer_the_first_requests_of_each_trajectory(tmp_path
     assert seeds, "the earlier run has a correct candidate"
     assert first[0].model.startswith("from: earlier ")
     assert first[0].reply_tokens == 0
+
+
+class Scorer(Scripted):
+    """A model that states log-probabilities. Lifetime: one test."""
+
+    def score_choices(self, messages, choices):  # noqa: ARG002 - as every policy
+        return tuple((-1.0 - place,) for place in range(len(choices)))
+
+
+def test_a_model_with_log_probabilities_keeps_them_with_stored_candidates():
+    seeds = [StoredCandidate(problem="p", code="x", language="cpp", origin="r")]
+    for given in ([], seeds):
+        policy = with_seeds(Scorer(lambda *_: "words"), given)
+        asked = Ask(id="a", problem="p", role="choose", choices=("one", "two"))
+        _, choice = choose(policy, [], asked)
+        assert choice.logprobs == ((-1.0,), (-2.0,))
+    plain = with_seeds(Scripted(lambda *_: "2"), seeds)
+    assert choose(plain, [], asked)[1].taken == 1

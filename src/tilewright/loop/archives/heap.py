@@ -113,7 +113,7 @@ def priority_of(copy: Copy, rules: MemoryRules, iterations: int) -> float:
     return mean(copy.scores) if copy.scores else rules.high
 
 
-def best_of(copies: Sequence[Copy]) -> Copy | None:
+def with_best_mean(copies: Sequence[Copy]) -> Copy | None:
     """Return the copy with the highest mean of its trials; of equal ones the first."""
     return max(copies, key=_standing, default=None)
 
@@ -210,7 +210,7 @@ class FaithfulHeap:
     def choose(self, count: int, *, use_best: bool) -> list[Copy]:
         """Return the best program, which stays, and those with the highest priorities."""
         array = self.array
-        best = best_of([entry.copy for entry in array]) if use_best else None
+        best = with_best_mean([entry.copy for entry in array]) if use_best else None
         chosen = [best] if best is not None else []
         while len(chosen) < count and array:
             copy = heapq.heappop(array).copy
@@ -261,7 +261,7 @@ class CorrectedHeap:
     def choose(self, count: int, *, use_best: bool) -> list[Copy]:
         """Take out the best program and those with the highest priorities."""
         ranked = self._ranked()
-        best = best_of(ranked) if use_best else None
+        best = with_best_mean(ranked) if use_best else None
         if best is not None:
             ranked = [best, *(copy for copy in ranked if copy is not best)]
         chosen = ranked[:count]

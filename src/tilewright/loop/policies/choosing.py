@@ -22,6 +22,11 @@ class ChoiceScorer(Protocol):
         """Return the log-probabilities of the tokens of each choice, after the prompt."""
 
 
+@runtime_checkable
+class ScoringPolicy(Policy, ChoiceScorer, Protocol):
+    """A policy that answers, and states log-probabilities of choices."""
+
+
 def choice_request(ask: Ask) -> str:
     """Return the instruction of a request with choices: its own, then the numbered choices."""
     lines = [f"{number}. {text}" for number, text in enumerate(ask.choices, start=1)]

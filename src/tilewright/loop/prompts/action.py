@@ -13,7 +13,7 @@ REQUEST = "Make this one change and no other. Reply with the whole file, in one 
 def messages(material: Material) -> tuple[Message, ...]:
     """Return one message: the program, the action, and examples of its type.
 
-    The instruction is the action. The documents hold the examples.
+    The instruction is the action, or asks for the next one. The documents hold the examples.
     """
     parts = [opening(material.problem, material.language), notes(material.documents)]
     for turn in material.parents[:1]:
@@ -22,7 +22,9 @@ def messages(material: Material) -> tuple[Message, ...]:
         parts.append("# The last changes and what they led to")
         for turn in material.shown:
             parts.append(f"- {turn.ask.instruction}: {turn.feedback.strip()}")
-    if material.instruction:
+    if material.is_choice:
+        parts.append(f"# The next step\n\n{material.instruction}")
+    elif material.instruction:
         parts.append(f"# The change\n\n{material.instruction}")
         parts.append(REQUEST)
     return (Message(role="user", text="\n\n".join(filter(None, parts))),)

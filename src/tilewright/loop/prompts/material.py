@@ -34,6 +34,8 @@ class Material:
     """Reasons why earlier attempts on the first parent came to nothing, oldest first."""
     documents: Sequence[Document] = ()
     instruction: str = ""
+    is_choice: bool = False
+    """Whether the instruction asks for one of several choices, and not for code."""
     override: str = ""
     """Words of others that replace ours in the last message."""
 

@@ -48,12 +48,29 @@ class Options(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(map(str, first["loc"]))
+            name, fault = _fault(cls, error)
             known = ", ".join(cls.model_fields) or "none"
             raise ConfigError(
-                f"strategy {strategy}, option {name!r}: {first['msg']}; its options: {known}"
+                f"strategy {strategy}, option {name!r}: {fault}; its options: {known}"
             ) from error
+
+
+LIMITS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+
+
+def _fault(options: type[Options], error: ValidationError) -> tuple[str, str]:
+    """Return the name of the first option that is wrong, and what is wrong with it."""
+    first = error.errors()[0]
+    name, given = str(first["loc"][0]), first["input"]
+    if name not in options.model_fields:
+        return name, "there is no such option"
+    context = first.get("ctx", {})
+    for key, words in LIMITS.items():
+        if key in context:
+            return name, f"{given!r} is out of range; give {words} {context[key]}"
+    if "expected" in context:
+        return name, f"{given!r} is no valid value; give {context['expected']}"
+    return name, f"{given!r} is no valid value; its type is {options.model_fields[name].annotation}"
 
 
 def next_ask(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from tilewright.errors import ConfigError
 from tilewright.loop.driver import Strategy
 from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
 from tilewright.records.events import Ask, Turn
@@ -55,4 +56,12 @@ class Beam:
 
 def make(plan: Plan, score: Score) -> Strategy:
     """Return a new strategy; options: `width`, `branches`."""
-    return Beam(plan, score, BeamOptions.read("beam", plan.options))
+    options = BeamOptions.read("beam", plan.options)
+    least = options.width * options.branches
+    if least > plan.turns:
+        raise ConfigError(
+            f"strategy beam, options 'width' and 'branches': one round of {options.width} answers "
+            f"with {options.branches} improvements each needs at least {least} requests, and there "
+            f"are {plan.turns}"
+        )
+    return Beam(plan, score, options)

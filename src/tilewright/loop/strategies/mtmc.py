@@ -7,7 +7,8 @@ program that is not correct leaves the current one in place, and joins the histo
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -165,6 +166,11 @@ class Mtmc:
             self._best = None
         if self._current is not None and self._current.ask.id in turn.ask.parents:
             self._finish()
+
+
+def decider_that_needs_log_probabilities(options: Mapping[str, Any]) -> str:
+    """Return the model that must state log-probabilities; empty if none must."""
+    return DECIDER if options.get("decision") == "sample" else ""
 
 
 def make(plan: Plan, score: Score) -> Strategy:  # noqa: ARG001 - one signature

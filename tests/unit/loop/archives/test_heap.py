@@ -14,10 +14,10 @@ from tilewright.loop.archives.heap import (
     CorrectedHeap,
     FaithfulHeap,
     MemoryRules,
-    best_of,
     mean,
     priority_of,
     ucb,
+    with_best_mean,
 )
 
 SCORES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=300)
@@ -142,4 +142,4 @@ def test_a_corrected_memory_pools_the_trials_of_a_program():
 
 
 def test_the_best_of_nothing_is_nothing():
-    assert best_of([]) is None
+    assert with_best_mean([]) is None

@@ -72,6 +72,11 @@ def test_a_patch_is_asked_for_only_where_there_is_a_program():
     assert "SEARCH" not in text_of(material("patch", parents=()))
 
 
+def test_a_choice_of_an_action_asks_for_no_file():
+    text = text_of(material("action", shown=(), instruction="1. stop", is_choice=True))
+    assert text.endswith("# The next step\n\n1. stop")
+
+
 def test_an_action_shows_one_program_and_one_change():
     text = text_of(material("action", shown=(), instruction="fuse `exp` and `sum`"))
     assert "code of slow" in text

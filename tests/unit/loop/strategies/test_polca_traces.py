@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.loop.archives import heap
-from tilewright.loop.archives.heap import Entry, FaithfulHeap, best_of
+from tilewright.loop.archives.heap import Entry, FaithfulHeap, with_best_mean
 from tilewright.loop.strategies.base import Plan
 from tilewright.loop.strategies.phases import Phases
 from tilewright.loop.strategies.polca import Polca, PolcaOptions, memory_of
@@ -68,7 +68,7 @@ class Watched(FaithfulHeap):
             [-entry.minus_priority, entry.copy.embedding[0], len(entry.copy.scores)]
             for entry in self.array
         ]
-        best = best_of([entry.copy for entry in self.array])
+        best = with_best_mean([entry.copy for entry in self.array])
         taken = super().choose(count, use_best=use_best)
         self.choices.append((seen, best.embedding[0], [copy.embedding[0] for copy in taken]))
         return taken
