@@ -32,6 +32,7 @@ from tilewright.errors import ConfigError, InfrastructureError, RecordError
 from tilewright.languages.python_template import require_templates
 from tilewright.loop import run_state
 from tilewright.loop.budget import Usage, UsageMeter, usage_of
+from tilewright.loop.candidate_store import keep
 from tilewright.loop.final_measurement import race_best, remeasure_best
 from tilewright.loop.leaders import Leaders, nothing_judged
 from tilewright.loop.policies.base import Policy
@@ -39,7 +40,14 @@ from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.run_search import SearchResult, play
 from tilewright.loop.run_state import CANDIDATES, SearchRun
 from tilewright.loop.size_dispatcher import add_dispatchers
-from tilewright.loop.warm_start import stored_candidates, write_seeds
+from tilewright.loop.warm_start import (
+    earlier_candidate,
+    earlier_candidates,
+    examples,
+    stored_candidates,
+    write_examples,
+    write_seeds,
+)
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import RequestsIssued, RunStarted, Turn
@@ -75,7 +83,12 @@ MODEL_OPTIONS = group(
         "Notes that prompts show: `bundled`, or a folder that is added to them.",
         metavar="DIR",
     ),
-    repeated("--from", "RUN", "Begin with the best candidates of an earlier run.", "warm_start"),
+    repeated(
+        "--from",
+        "RUN",
+        "Begin with the best candidates of a run, or of `home`.",
+        "warm_start",
+    ),
     setting("--max-concurrency", "loop.max_concurrency", "Most turns at the same time.", type=int),
     setting("--max-turns", "loop.max_turns", "Most turns over all trajectories.", type=int),
     setting("--max-tokens", "loop.max_tokens", "Most tokens of prompts and replies.", type=int),
@@ -123,6 +136,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         measured = {
             name: remeasure_best(run, settings, turn, progress) for name, turn in best.items()
         }
+    for path, report in measured.values():
+        if settings.loop.keep_candidates and (item := earlier_candidate(report, path)) is not None:
+            keep(settings.home, item)
     document = _document(run, turns, measured, ended)
     document["dispatchers"] = {name: item.document() for name, item in dispatched.items()}
     document["races"] = {
@@ -158,10 +174,11 @@ def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]
         device=model,
         **(lint_results(problems, settings, model) if kind == "bench" else {}),
     )
-    earlier = [Path(name) for name in given["warm_start"]]
+    earlier = earlier_candidates(given["warm_start"], settings.home)
     seeds = stored_candidates(earlier, problems, settings.loop.warm_start)
     folder = create_run(settings.runs, config.dump(settings))
     write_seeds(folder, seeds)
+    write_examples(folder, examples(earlier, problems))
     return run_state.begin_session(folder, begun, problems, settings), settings, policy
 
 

@@ -108,6 +108,8 @@ class LoopSection(Section):
     """Most tokens of the documents in a prompt together."""
     warm_start: int = Field(default=3, ge=1)
     """Most candidates of each problem that a run takes from earlier ones (`--from`)."""
+    keep_candidates: bool = True
+    """Whether `optimize` stores its winners below `home`, for later runs with `--from home`."""
     race_candidates: int = Field(default=3, ge=0)
     """Most candidates that race before the best one is measured again: those whose intervals
     overlap with its own. 0 or 1: none. Three, since more seldom overlap."""

@@ -8,7 +8,7 @@ from tilewright.knowledge.base import (
     load_knowledge,
     read_module,
 )
-from tilewright.knowledge.retrieval import RankedModule, ranked, retrieve
+from tilewright.knowledge.retrieval import RankedModule, ranked, retrieve, words_of
 
 __all__ = [
     "ANY",
@@ -20,4 +20,5 @@ __all__ = [
     "ranked",
     "read_module",
     "retrieve",
+    "words_of",
 ]

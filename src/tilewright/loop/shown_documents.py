@@ -12,12 +12,14 @@ from pathlib import Path
 
 from tilewright.config import LoopSection
 from tilewright.errors import RecordError, writing
-from tilewright.knowledge import KnowledgeBase, load_knowledge, retrieve
+from tilewright.knowledge import KnowledgeBase, load_knowledge, read_module, retrieve
 from tilewright.loop.prompts.material import Document
 from tilewright.records import Problem
 from tilewright.records.events import Ask, Event, RequestsIssued, Turn
 
 FOLDER = "documents"
+EXAMPLES = "examples"
+"""Folder of candidates of other problems in a run (`tilewright.loop.warm_start`)."""
 BUNDLED = "bundled"
 """Value of the setting `loop.knowledge` that takes the bundled modules alone."""
 WITHOUT = ("say", "choose", "measure")
@@ -82,10 +84,18 @@ def open_library(
     Raises:
         ConfigError: the folder of `loop.knowledge` cannot be used.
     """
-    if section.knowledge is None:
+    base = KnowledgeBase(())
+    if section.knowledge is not None:
+        own = None if section.knowledge == BUNDLED else Path(section.knowledge)
+        base = load_knowledge(own)
+    # Candidates of other problems, which the run's beginning has put there.
+    examples = [
+        read_module(f"examples/{path.stem}", path.read_text(encoding="utf-8"), path)
+        for path in sorted((folder / EXAMPLES).glob("*.md"))
+    ]
+    if not base.entries and not examples:
         return None
-    own = None if section.knowledge == BUNDLED else Path(section.knowledge)
-    base = load_knowledge(own)
+    base = base.with_modules(KnowledgeBase(tuple(examples)))
     return Library(base, {item.id: item for item in problems}, section, device, folder)
 
 

@@ -9,18 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import yaml
+
 from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.knowledge import KnowledgeModule, read_module, words_of
 from tilewright.loop.budget import Usage
+from tilewright.loop.candidate_store import EarlierCandidate, kept
 from tilewright.loop.policies.base import Message, Policy
 from tilewright.loop.policies.choosing import ScoringPolicy
 from tilewright.loop.prompts.shown_programs import TAGS, fenced
-from tilewright.records import Problem
+from tilewright.records import EvalReport, Problem
 from tilewright.records.base import Record
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, Reply, RunStarted, Turn, TurnFinished
 from tilewright.records.run_folder import read_report
 
 SEEDS = "seeds.jsonl"
+HOME = "home"
+"""Value of `--from` that stands for the candidates below the setting `home`."""
+MAX_KEYWORDS = 40
+"""Words of another problem's reference that are compared with a prompt."""
+MAX_REFERENCE_CHARS = 20_000
+"""Characters of a reference that are stored with a candidate, for its words."""
 
 
 class StoredCandidate(Record):
@@ -34,30 +44,83 @@ class StoredCandidate(Record):
     """Name of the earlier run's folder, and of the request that wrote it."""
 
 
-def stored_candidates(
-    runs: Sequence[Path], problems: Sequence[Problem], most: int
-) -> list[StoredCandidate]:
-    """Return the `most` fastest correct candidates of each problem in earlier runs.
+def earlier_candidates(runs: Sequence[str], home: Path) -> list[EarlierCandidate]:
+    """Return the correct candidates of earlier runs, the fastest first.
 
-    A problem is the same if its digest is: its source, its cases and its rules.
+    `runs` are folders; the word `home` stands for the candidates that are stored there.
 
     Raises:
         ConfigError: a folder holds no run that can be read.
     """
-    by_digest = {problem.digest(): problem.id for problem in problems}
-    found: dict[str, list[tuple[float, StoredCandidate]]] = {}
-    for folder in runs:
-        for turn in _turns(folder):
-            item = _candidate(folder, turn, by_digest)
-            if item is not None:
-                found.setdefault(item[1].problem, []).append(item)
+    found: list[EarlierCandidate] = []
+    for name in runs:
+        if name == HOME:
+            found += kept(home)
+            continue
+        folder = Path(name)
+        found += filter(None, (_candidate(folder, turn) for turn in _turns(folder)))
+    return sorted(found, key=lambda item: -item.speedup)
+
+
+def stored_candidates(
+    earlier: Sequence[EarlierCandidate], problems: Sequence[Problem], most: int
+) -> list[StoredCandidate]:
+    """Return the `most` fastest different candidates of each problem; others are left out.
+
+    A problem is the same if its digest is: its source, its cases and its rules.
+    """
     chosen = []
-    for items in found.values():
-        ranked = sorted(items, key=lambda item: -item[0])
-        different = {item.code: item for _, item in reversed(ranked)}
-        order = dict.fromkeys(item.code for _, item in ranked)
-        chosen += [different[code] for code in list(order)[:most]]
+    for problem in problems:
+        same = [item for item in earlier if item.problem == problem.digest()]
+        different = {item.code: item for item in reversed(same)}
+        order = dict.fromkeys(item.code for item in same)
+        for code in list(order)[:most]:
+            item = different[code]
+            chosen.append(
+                StoredCandidate(
+                    problem=problem.id, code=code, language=item.language, origin=item.origin
+                )
+            )
     return chosen
+
+
+def examples(
+    earlier: Sequence[EarlierCandidate], problems: Sequence[Problem]
+) -> dict[str, KnowledgeModule]:
+    """Return the fastest candidate of each other problem as a document that prompts may show."""
+    own = {problem.digest() for problem in problems}
+    found: dict[str, KnowledgeModule] = {}
+    for item in earlier:
+        name = f"examples/{item.problem[:16]}"
+        if item.problem in own or name in found:
+            continue
+        header = {
+            "title": f"A program for another problem, {item.title}",
+            "keywords": sorted(words_of(item.reference))[:MAX_KEYWORDS] or [item.title],
+            "languages": [item.language],
+            "devices": ["any"],
+            "sources": [item.origin],
+        }
+        text = (
+            f"It was {item.speedup:.2f}x as fast as its reference{_on(item.device)}.\n\n"
+            f"{fenced(item.code, TAGS.get(item.language, 'python'))}\n"
+        )
+        source = f"---\n{yaml.safe_dump(header)}---\n{text}"
+        found[name] = read_module(name, source, item.origin)
+    return found
+
+
+def _on(device: str) -> str:
+    return f" on {device}" if device else ""
+
+
+def write_examples(folder: Path, found: Mapping[str, KnowledgeModule]) -> None:
+    """Store the documents in the folder of a run, so that it can be resumed without the others."""
+    for name, module in found.items():
+        path = folder / f"{name}.md"
+        with writing(path):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(module.source, encoding="utf-8")
 
 
 def _turns(folder: Path) -> list[Turn]:
@@ -70,24 +133,33 @@ def _turns(folder: Path) -> list[Turn]:
     return [event.turn for event in events if isinstance(event, TurnFinished)]
 
 
-def _candidate(
-    folder: Path, turn: Turn, by_digest: Mapping[str, str]
-) -> tuple[float, StoredCandidate] | None:
+def _candidate(folder: Path, turn: Turn) -> EarlierCandidate | None:
     judgement = turn.judgements[0] if turn.judgements else None
     if judgement is None or not judgement.speedup or not judgement.report or turn.repeats:
         return None
     try:
-        request = read_report(folder / judgement.report).request
+        report = read_report(folder / judgement.report)
     except RecordError:
         # The report of one candidate is damaged; the others are still of use.
         return None
-    problem, candidate = by_digest.get(request.problem.digest()), request.candidate
-    if problem is None or len(candidate.files) != 1:
+    return earlier_candidate(report, f"{folder.name} {turn.ask.id}")
+
+
+def earlier_candidate(report: EvalReport, origin: str) -> EarlierCandidate | None:
+    """Return the candidate of a report, if it is correct, has a speed-up and one file."""
+    request = report.request
+    if report.verdict != "correct" or not report.speedup or len(request.candidate.files) != 1:
         return None
-    origin = f"{folder.name} {turn.ask.id}"
-    text, language = candidate.files[0].text, candidate.language
-    stored = StoredCandidate(problem=problem, code=text, language=language, origin=origin)
-    return judgement.speedup, stored
+    return EarlierCandidate(
+        problem=request.problem.digest(),
+        title=request.problem.id,
+        reference=request.problem.source.text[:MAX_REFERENCE_CHARS],
+        code=request.candidate.files[0].text,
+        language=request.candidate.language,
+        speedup=report.speedup,
+        device=report.environment.device_name,
+        origin=origin,
+    )
 
 
 def write_seeds(folder: Path, seeds: Sequence[StoredCandidate]) -> None:

@@ -8,15 +8,21 @@ import pytest
 
 from tests import sample_reports as reports
 from tests.unit.loop.test_rollout import PROBLEM, numbered, play
+from tilewright.config import load
 from tilewright.errors import ConfigError
+from tilewright.loop.candidate_store import keep
 from tilewright.loop.policies.choosing import choose
 from tilewright.loop.policies.scripted import Scripted
+from tilewright.loop.shown_documents import open_library
 from tilewright.loop.warm_start import (
     StoredCandidate,
     WarmStart,
+    earlier_candidates,
+    examples,
     read_seeds,
     stored_candidates,
     with_seeds,
+    write_examples,
     write_seeds,
 )
 from tilewright.problems.loader import find_problem
@@ -31,26 +37,60 @@ def earlier(tmp_path: Path) -> Path:
     return folder
 
 
+def candidates(*folders):
+    return earlier_candidates([str(folder) for folder in folders], Path("nowhere"))
+
+
 def test_the_fastest_different_correct_candidates_are_taken(tmp_path):
     folder = earlier(tmp_path)
-    found = stored_candidates([folder], [PROBLEM], 5)
+    found = stored_candidates(candidates(folder), [PROBLEM], 5)
     assert {item.problem for item in found} <= {PROBLEM.id}
     assert len({item.code for item in found}) == len(found)
     assert all(item.origin.startswith("earlier ") for item in found)
-    assert len(stored_candidates([folder, folder], [PROBLEM], 1)) <= 1
+    assert len(stored_candidates(candidates(folder, folder), [PROBLEM], 1)) <= 1
 
 
 def test_a_candidate_of_another_problem_is_not_taken(tmp_path):
-    assert stored_candidates([earlier(tmp_path)], [find_problem("layernorm")], 5) == []
+    other = find_problem("layernorm")
+    found = candidates(earlier(tmp_path))
+    assert stored_candidates(found, [other], 5) == []
+    (module,) = examples(found, [other]).values()
+    assert found[0].title in module.header.title
+    assert found[0].code.strip() in module.text
+    assert examples(found, [PROBLEM]) == {}
+
+
+def test_prompts_of_a_run_show_candidates_of_other_problems(tmp_path):
+    other, run = find_problem("layernorm"), tmp_path / "new"
+    run.mkdir()
+    write_examples(run, examples(candidates(earlier(tmp_path)), [other]))
+    library = open_library(load(environ={}).loop, [other], "none", run)
+    assert library is not None
+    (digest,) = library.choose(Ask(id="a", problem=other.id, instruction="torch softmax"), {})
+    assert "another problem" in library.document(digest).title
+
+
+def test_the_candidates_of_home_are_those_that_were_kept(tmp_path):
+    home = tmp_path / "home"
+    (item,) = candidates(earlier(tmp_path))[:1]
+    path = keep(home, item)
+    slower = item.model_copy(update={"speedup": item.speedup / 2})
+    assert keep(home, slower) == path
+    other = item.model_copy(update={"code": f"{item.code}\n# other\n", "speedup": 99.0})
+    keep(home, other)
+    assert earlier_candidates(["home"], home) == [other, item]
+    path.write_text("{")
+    assert earlier_candidates(["home"], home) == [other]
+    assert earlier_candidates(["home"], tmp_path / "nowhere") == []
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"--from .*nowhere: it is no run"):
-        stored_candidates([tmp_path / "nowhere"], [PROBLEM], 1)
+        candidates(tmp_path / "nowhere")
 
 
 def test_stored_candidates_answer_the_first_requests_of_each_trajectory(tmp_path):
-    seeds = stored_candidates([earlier(tmp_path)], [PROBLEM], 1)
+    seeds = stored_candidates(candidates(earlier(tmp_path)), [PROBLEM], 1)
     run = tmp_path / "new"
     run.mkdir()
     write_seeds(run, seeds)
