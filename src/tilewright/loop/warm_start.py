@@ -26,7 +26,7 @@ from tilewright.records.run_folder import read_report
 
 SEEDS = "seeds.jsonl"
 HOME = "home"
-"""Value of `--from` that stands for the candidates below the setting `home`."""
+"""Value of `--from` that takes the candidates below the setting `home`."""
 MAX_KEYWORDS = 40
 """Words of another problem's reference that are compared with a prompt."""
 MAX_REFERENCE_CHARS = 20_000
@@ -47,7 +47,7 @@ class StoredCandidate(Record):
 def earlier_candidates(runs: Sequence[str], home: Path) -> list[EarlierCandidate]:
     """Return the correct candidates of earlier runs, the fastest first.
 
-    `runs` are folders; the word `home` stands for the candidates that are stored there.
+    `runs` are folders, or the word `home`: the candidates that are stored there.
 
     Raises:
         ConfigError: a folder holds no run that can be read.
