@@ -10,6 +10,7 @@ from pathlib import Path
 from tilewright.config import Config
 from tilewright.errors import InfrastructureError, ProblemError, RecordError, writing
 from tilewright.executors.base import Executor
+from tilewright.executors.census_executor import CensusExecutor
 from tilewright.executors.factory import open_executor
 from tilewright.executors.retrying import Backoff, retry
 from tilewright.records import Correct, EvalReport, EvalRequest, Problem, Protocol, Rejected
@@ -43,9 +44,17 @@ class AnswerEvaluator:
     """Evaluates into one run folder. Lifetime: the run. Safe to call from several threads."""
 
     def __init__(
-        self, folder: Path, evaluate: Evaluate, *, retry_delay_s: float = RETRY_DELAY_S
+        self,
+        folder: Path,
+        evaluate: Evaluate,
+        *,
+        retry_delay_s: float = RETRY_DELAY_S,
+        simulated: bool = False,
     ) -> None:
         self._folder, self._evaluate, self._retry_delay_s = folder, evaluate, retry_delay_s
+        self._simulated = simulated
+        """Whether trials are resampled. Then their seeds follow from the requests of the run, so
+        that a resumed run gets equal trials. Real evaluations have secret random seeds."""
         self._over = threading.Event()
         self._lost = 0
         """Consecutive evaluations with an internal error."""
@@ -63,6 +72,8 @@ class AnswerEvaluator:
             InfrastructureError: internal errors repeat; the run cannot continue on this machine.
         """
         path = self._folder / REPORTS / f"{digest_text(ask.id)[:16]}.{request.protocol}.json"
+        if self._simulated:
+            request = request.model_copy(update={"seed": digest_text(ask.id)[:32]})
         found = _kept(path, request)
         if found is None:
             try:
@@ -125,7 +136,9 @@ def open_evaluator(
             on_event(event, fields)
 
     return executor, AnswerEvaluator(
-        folder, lambda request: executor.evaluate(request, serialised, checks=checks)
+        folder,
+        lambda request: executor.evaluate(request, serialised, checks=checks),
+        simulated=isinstance(executor, CensusExecutor),
     )
 
 

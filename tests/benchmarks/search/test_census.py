@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,43 @@ def test_a_search_climbs_on_a_census_without_a_device(tmp_path):
     assert best["speedup"] > 5 * quality(CPP.start)
     again = optimize(tmp_path / "b", path, "blind", "--turns", "60")
     assert again["winners"]["spaces/cpp_matmul"]["speedup"] == best["speedup"]
+
+
+def bench(folder: Path, path: Path) -> list[str]:
+    words = ["spaces/cpp_matmul", "--model", f"scripted:{PROPOSERS / 'reader.py'}"]
+    words += ["--strategy", "polca,greedy+race", "--turns", "30", "--out", str(folder / "runs")]
+    settings = ("order=asked", "final_trials=2", "options.polca.candidates=2")
+    words += [part for item in settings for part in ("--set", f"loop.{item}")]
+    words += ["--set", f"executor=census:{path}", "--set", f"home={folder / 'home'}"]
+    return [sys.executable, "-m", "tilewright", "bench", *words]
+
+
+def events_of(folder: Path) -> list[dict]:
+    """Return the events of the only run of a folder, without wall times."""
+    (log,) = (folder / "runs").glob("*/events.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for reply in (line.get("turn", {}).get("reply") for line in lines):
+        if reply:
+            reply.pop("seconds")
+    return lines
+
+
+def test_a_killed_comparison_continues_as_if_nothing_had_happened(tmp_path):
+    path = write_census(tmp_path / "c.jsonl", CPP, list(rows_of(programs(CPP))))
+    calm, killed = tmp_path / "calm", tmp_path / "killed"
+    subprocess.run(bench(calm, path), capture_output=True, check=True)
+    process = subprocess.Popen(
+        bench(killed, path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while process.poll() is None:
+        logs = list((killed / "runs").glob("*/events.jsonl"))
+        if logs and logs[0].read_text().count("\n") > 40:
+            process.kill()
+        time.sleep(0.005)
+    assert process.wait() == -9, "it ended before it was killed"
+    (run,) = (killed / "runs").iterdir()
+    before = len(events_of(killed)) if (run / "events.jsonl").read_text().endswith("\n") else None
+    command = [sys.executable, "-m", "tilewright", "bench", "--resume", str(run)]
+    subprocess.run(command, capture_output=True, check=True)
+    assert events_of(killed) == events_of(calm)
+    assert before is None or before < len(events_of(killed))
