@@ -17,7 +17,7 @@ const legend = () => el("p", { class: "legend" }, ...series.map((item, i) => {
 }));
 const first = data.runs[0];
 $("about").textContent = `${first.problems} on ${first.device}; ${data.runs.map((run) => run.summary.candidates).join(" and ")} candidates` +
-  (data.left_out ? `; ${data.left_out} of them are counted and not listed` : "") +
+  (data.left_out ? `; ${data.left_out} turns are counted and not listed` : "") +
   data.runs.filter((run) => run.left).map((run) => `; ${run.left} of ${run.name} are not judged yet: tilewright bench --resume ${quoted(run.path)}`).join("");
 
 // Results

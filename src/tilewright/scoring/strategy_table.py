@@ -37,7 +37,8 @@ class TrajectoryFigures:
     """The figures of one trajectory."""
 
     best_by_judged: list[float] = field(default_factory=list)
-    """The largest speed-up among the first 1, 2, ... judged candidates; 0 without a correct one."""
+    """The best candidate's speed-up after 1, 2, ... judged candidates; 0 without a correct one. It
+    is the mean of the candidate's trials by then, so that many trials of one are no advantage."""
     selecting: dict[str, list[float]] = field(default_factory=dict)
     """Log speed-ups of the trials of each candidate, by its digest. A trial that was not correct
     counts as minus infinity. The trials at the end are left out."""
@@ -50,11 +51,27 @@ class TrajectoryFigures:
     refused: int = 0
     """Drafts that were no candidate, or were never judged."""
 
+    leader: str = ""
+    """The candidate with the best mean of them; empty without a candidate."""
+
+    def select(self, source: str, speedup: float | None) -> None:
+        """Take in a trial that may select a candidate; `None` if it was not correct."""
+        logarithm = -math.inf if speedup is None else math.log(speedup)
+        self.selecting.setdefault(source, []).append(logarithm)
+        if source == self.leader:
+            # Its mean may have fallen below that of another one.
+            self.leader = max(self.selecting, key=self._mean)
+        elif not self.leader or self._mean(source) > self._mean(self.leader):
+            self.leader = source
+
+    def _mean(self, source: str) -> float:
+        values = self.selecting[source]
+        return sum(values) / len(values)
+
     @property
     def claimed(self) -> float | None:
         """Return the largest geometric mean of the trials that selected a candidate."""
-        means = [sum(values) / len(values) for values in self.selecting.values()]
-        best = max(means, default=-math.inf)
+        best = self._mean(self.leader) if self.leader else -math.inf
         return math.exp(best) if best > -math.inf else None
 
     @property
@@ -105,17 +122,15 @@ def figures_of(turns: Iterable[Turn], strategies: Sequence[str], samples: int) -
         own.refused = len(unjudged[key])
         if item is None or item.verdict == "unjudged" or not turn.source or turn.repeats:
             continue
-        best = own.best_by_judged[-1] if own.best_by_judged else 0.0
-        speedup = item.speedup or 0.0
-        logarithm = math.log(speedup) if speedup else -math.inf
-        own.selecting.setdefault(turn.source, []).append(logarithm)
+        own.select(turn.source, item.speedup)
         if turn.ask.operator == FINAL_RACE:
             continue
+        best = own.claimed or 0.0
         if turn.source in judged[key]:
-            own.best_by_judged[-1] = max(best, speedup)
+            own.best_by_judged[-1] = best
         else:
             judged[key].add(turn.source)
-            own.best_by_judged.append(max(best, speedup))
+            own.best_by_judged.append(best)
     return {name: dict(items) for name, items in found.items()}
 
 
