@@ -39,9 +39,9 @@ class KernelEvolveOptions(Options):
     selection: Literal["greedy", "uct", "evolution"] = "uct"
     drafts: int | None = Field(default=None, ge=1)
     """Independent programs at the start. `None`: a fifth of the requests, at most 10."""
-    stall: int | None = Field(default=20, ge=1)
+    stall: int | None = Field(default=None, ge=1)
     """Results without a better program after which the search stops; `None`: never. The paper
-    gives no number."""
+    gives no number; with 20 a comparison ended after a third of its budget."""
     fan_out: int = Field(default=1, ge=1)
     """Requests per selected node. The paper gives no number; 1 uses every result at once."""
     threshold: float | None = Field(default=None, gt=0)
