@@ -158,3 +158,26 @@ def test_a_comparison_of_44000_turns_opens(browser, tmp_path):
     finally:
         made.shutdown()
         made.server_close()
+
+
+def test_the_archive_at_the_end_is_a_table_of_places(browser: Any, tmp_path: Path) -> None:
+    run = a_run(
+        tmp_path / "run", a_search(), protocols=("strict",), strategies=("one", LONG), samples=1
+    )
+    turns = Turns(run)
+    turns.cells = [
+        {"sample": 0, "place": "island 1, complexity 3, diversity 0", "id": "p#0.13"},
+        {"sample": 1, "place": "island 2, complexity 1, diversity 4", "id": "p#1.0"},
+    ]
+    path = tmp_path / "view.html"
+    path.write_text(exported(turns), encoding="utf-8")
+    page = shown(browser, path.as_uri(), "desktop")
+    rows = page.find_elements("css selector", "#cells tbody tr")
+    assert ["island 1" in rows[0].text, "island 2" in rows[1].text] == [True, True]
+    assert "2.300x" in rows[0].text
+    rows[0].find_element("css selector", "button").click()
+    assert page.find_element("id", "h-one").text == "p#0.13"
+
+
+def test_a_search_without_an_archive_has_no_such_table(page_of: Any) -> None:
+    assert not page_of().find_element("id", "archive").is_displayed()

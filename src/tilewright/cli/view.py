@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
+from tilewright import config
 from tilewright.cli.options import number, option, switch
 from tilewright.cli.output import print_line, print_skipped
-from tilewright.errors import writing
+from tilewright.errors import TilewrightError, writing
+from tilewright.loop.run_state import resume_session
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported
 
@@ -27,6 +30,7 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     """
     turns = Turns(Path(run))
     print_skipped(turns.skipped)
+    turns.cells = _cells(Path(run))
     if as_json:
         click.echo(json.dumps({"run": run, "turns": turns.rows}, indent=1))
         return 0
@@ -41,3 +45,16 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     with viewer, contextlib.suppress(KeyboardInterrupt):
         viewer.serve_forever()
     return 0
+
+
+def _cells(folder: Path) -> list[dict[str, Any]]:
+    """Return the cells of the archives at the end of a search; none if it cannot be replayed."""
+    if not (folder / "run.yaml").exists():
+        return []
+    try:
+        settings = config.load(folder / "run.yaml", recorded=True)
+        found = resume_session(folder, settings).strategy.cells()
+    except TilewrightError:
+        # An imported run, or one of another version: its turns are shown without an archive.
+        return []
+    return [{"sample": cell.sample, "place": cell.place, "id": cell.writer} for cell in found]

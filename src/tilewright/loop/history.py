@@ -9,6 +9,7 @@ from typing import Protocol
 from tilewright.loop.driver import Strategy
 from tilewright.loop.estimates import Estimate, Estimates
 from tilewright.loop.prompts.material import Document
+from tilewright.loop.strategies.base import ArchiveCell, cells_of
 from tilewright.records.events import Ask, Turn
 
 
@@ -51,6 +52,10 @@ class RecordedHistory:
     def stopped(self) -> str:
         """Return why the strategy stopped by its own rule; empty if it did not."""
         return str(getattr(self._strategy, "stopped", ""))
+
+    def cells(self) -> list[ArchiveCell]:
+        """Return the cells of the archives, for views."""
+        return cells_of(self._strategy)
 
     def ask(self, limit: int) -> list[Ask]:
         """Return the strategy's requests, with their documents."""

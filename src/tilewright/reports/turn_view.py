@@ -61,6 +61,8 @@ class Turns:
         self._right: set[tuple[str, int]] = set()
         self._progress = SearchProgress()
         self.rows: list[dict[str, Any]] = []
+        self.cells: list[dict[str, Any]] = []
+        """Cells of the archives of a search: trajectory, place, and the writer's request."""
         self.skipped: list[str] = []
         """Lines that are damaged or of a newer schema, each with its file and number."""
         self.begun: RunStarted | None = None

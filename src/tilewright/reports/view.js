@@ -118,11 +118,25 @@ const follow = () => {
 window.addEventListener("hashchange", follow);
 window.addEventListener("popstate", follow);
 
+// The archive, of the chosen trajectory
+const byId = new Map();
+const archive = () => {
+  const cells = data.about.cells || [], own = cells.filter((cell) => ofTrajectory(cell));
+  $("archive").hidden = !cells.length;
+  $("cells").tBodies[0].replaceChildren(...own.slice(0, PAGE).map((cell) => {
+    const row = byId.get(cell.id), name = row ? el("button", { type: "button", class: "row" }, cell.id) : cell.id;
+    if (row) name.addEventListener("click", () => open(row.n));
+    return el("tr", {}, el("td", {}, trajectory(cell)), el("td", {}, cell.place), el("td", {}, name), el("td", { class: "n" }, row ? speed(row) : ""));
+  }));
+  $("kept").textContent = `${Math.min(PAGE, own.length)} of ${own.length}` + (own.length > PAGE ? "; choose a trajectory to see its own" : "");
+};
+
 // New turns
 const take = (more) => {
   for (const row of more) {
     rows.push(row);
     byNumber.set(row.n, row);
+    byId.set(row.id, row);
     for (const parent of row.parents) {
       if (!children.has(parent)) children.set(parent, []);
       children.get(parent).push(row.n);
@@ -141,7 +155,7 @@ const take = (more) => {
   let tokens = 0, usd = 0;
   for (const row of rows) { tokens += row.tokens || 0; usd += row.usd || 0; }
   $("about").textContent = `${data.about.problems} by ${data.about.name}, judged on ${data.about.device}; ${rows.length} turns${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${tokens} tokens${usd ? `, ${usd.toFixed(2)} USD` : ""}`;
-  climb(); list();
+  climb(); list(); archive();
 };
 const poll = async () => {
   try {
@@ -151,6 +165,7 @@ const poll = async () => {
   setTimeout(poll, 2000);
 };
 for (const id of ["problem", "trajectory"]) $(id).addEventListener("input", climb);
+$("trajectory").addEventListener("input", archive);
 for (const id of ["trajectory", "mark", "verdict", "find"]) $(id).addEventListener("input", () => { shown = PAGE; list(); });
 $("more").addEventListener("click", () => { shown += PAGE; list(); });
 (async () => {

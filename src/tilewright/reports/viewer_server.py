@@ -33,6 +33,7 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
         "protocol": begun.protocols[0],
         "strategies": begun.strategies,
         "samples": begun.samples,
+        "cells": turns.cells,
         "left_out": len(turns.rows) - len(rows) if not live else 0,
     }
     data = {"about": about, "rows": rows, "whole": whole, "live": live}

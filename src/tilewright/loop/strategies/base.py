@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -96,6 +97,24 @@ def next_ask(
     )
 
 
+@dataclass(frozen=True)
+class ArchiveCell:
+    """A place of an archive and the candidate there, for views."""
+
+    sample: int
+    """Number of the trajectory."""
+    place: str
+    """For example `island 2, complexity 3, diversity 0`."""
+    writer: str
+    """The request that wrote the candidate."""
+
+
+def cells_of(strategy: object) -> list[ArchiveCell]:
+    """Return the cells of a strategy's archive; none if it shows no archive."""
+    show = getattr(strategy, "cells", None)
+    return show() if show is not None else []
+
+
 class FixedList:
     """Issues each request of a list once, in order. Lifetime: one run."""
 
@@ -130,6 +149,10 @@ class RoundRobin:
             self._issued_by |= {ask.id: member for ask in found}
             asks += found
         return asks
+
+    def cells(self) -> list[ArchiveCell]:
+        """Return the archives of all members."""
+        return [cell for member in self._members for cell in cells_of(member)]
 
     @property
     def stopped(self) -> str:

@@ -19,7 +19,7 @@ from tilewright.loop.archives.buckets import Buckets, best, contrasting, uniform
 from tilewright.loop.driver import Strategy
 from tilewright.loop.estimates import Estimate, Estimates
 from tilewright.loop.random_values import chooser
-from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
+from tilewright.loop.strategies.base import ArchiveCell, Options, Plan, Score, next_ask
 from tilewright.records.events import Ask, Turn
 
 
@@ -89,6 +89,15 @@ class CudaL1:
             self._kept.drop(writer)
         else:
             self._kept.put(writer, score)
+
+    def cells(self) -> list[ArchiveCell]:
+        """Return the members of the buckets, the fastest bucket first."""
+        delta, found = self._options.delta, []
+        for bucket in reversed(self._kept.buckets()):
+            low, high = 2 ** (bucket.place * delta), 2 ** ((bucket.place + 1) * delta)
+            place = f"{low:.3g}x to {high:.3g}x"
+            found += [ArchiveCell(self._plan.sample, place, name) for name in bucket.members]
+        return found
 
 
 def median_speedup(estimate: Estimate) -> float | None:

@@ -18,7 +18,7 @@ from tilewright.loop.archives.grid_sampling import ChosenParent, sample_island
 from tilewright.loop.candidate_text import code_of
 from tilewright.loop.driver import Strategy
 from tilewright.loop.random_values import chooser
-from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
+from tilewright.loop.strategies.base import ArchiveCell, Options, Plan, Score, next_ask
 from tilewright.records.events import Ask, Turn
 
 Feature = Literal["complexity", "diversity", "score"]
@@ -143,6 +143,18 @@ class IslandSearch:
         self._grid.end_generation(island)
         if self._grid.migration_is_due():
             self._grid.migrate(draw)
+
+    def cells(self) -> list[ArchiveCell]:
+        """Return the owners of the cells, island by island."""
+        names, found = self._options.features, []
+        for island, cells in enumerate(self._grid.cells, start=1):
+            for cell, owner in sorted(cells.items()):
+                place = ", ".join(
+                    f"{name} {number}" for name, number in zip(names, cell, strict=True)
+                )
+                writer = self._grid.members[owner].writer
+                found.append(ArchiveCell(self._plan.sample, f"island {island}, {place}", writer))
+        return found
 
     def _draw(self, ask: str, step: str) -> Draw:
         return lambda purpose: chooser(self._plan.seed, ask, step, purpose)

@@ -13,7 +13,7 @@ from collections import deque
 from tilewright.loop.driver import Strategy
 from tilewright.loop.estimates import NORMAL_95
 from tilewright.loop.racing import Contender, Race, RaceRules, spread
-from tilewright.loop.strategies.base import Plan, Score
+from tilewright.loop.strategies.base import ArchiveCell, Plan, Score, cells_of
 from tilewright.records.events import Ask, Turn
 
 RACED = "+race"
@@ -35,6 +35,10 @@ class RacedAdmissions:
         self._trials: dict[str, Contender] = {}
         """Trials of races, by the request that wrote the candidate."""
         self._count = 0
+
+    def cells(self) -> list[ArchiveCell]:
+        """Return the archive of the strategy."""
+        return cells_of(self._inner)
 
     @property
     def stopped(self) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tilewright.loop.driver import Strategy
 from tilewright.loop.estimates import Estimates
 from tilewright.loop.racing import Contender, Race, RaceRules, rivals
-from tilewright.loop.strategies.base import Plan, Score
+from tilewright.loop.strategies.base import ArchiveCell, Plan, Score, cells_of
 from tilewright.records.events import Ask, Turn
 from tilewright.scoring.strategy_table import FINAL_RACE, REMEASURE
 
@@ -46,6 +46,10 @@ class LimitedTrajectory:
         self._race: Race | None = None
         self._raced = 0
         self._final = 0
+
+    def cells(self) -> list[ArchiveCell]:
+        """Return the archive of the strategy."""
+        return cells_of(self._inner)
 
     @property
     def stopped(self) -> str:

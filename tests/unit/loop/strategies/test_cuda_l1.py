@@ -115,3 +115,12 @@ def test_equal_seeds_show_equal_programs_and_others_others():
 def test_options_out_of_range_are_refused_by_name(options, name):
     with pytest.raises(ConfigError, match=name):
         fresh(**options)
+
+
+def test_the_cells_of_the_archive_are_its_buckets_the_fastest_first():
+    strategy = fresh()
+    played(strategy, play, concurrency=4)
+    cells = strategy.cells()
+    lows = [float(cell.place.split("x")[0]) for cell in cells]
+    assert lows == sorted(lows, reverse=True)
+    assert len(cells) > 2

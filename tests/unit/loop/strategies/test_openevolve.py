@@ -208,3 +208,12 @@ def test_impossible_options_are_refused_by_name(make, options, message):
     with pytest.raises(ConfigError, match=message):
         fresh(make=make, **options)
     assert fresh(make=make, islands=40, population=40) is not None
+
+
+def test_the_cells_of_the_archive_name_islands_and_writers():
+    strategy = fresh(**SMALL)
+    turns = played(strategy, play, concurrency=4)
+    cells = strategy.cells()
+    assert {cell.place.split(",")[0] for cell in cells} <= {f"island {n}" for n in (1, 2, 3)}
+    assert {cell.writer for cell in cells} <= {turn.ask.id for turn in turns}
+    assert len({(cell.place, cell.sample) for cell in cells}) == len(cells) > 2
