@@ -51,6 +51,29 @@ class Node:
             node = node.parent
 
 
+ROOT = ""
+"""The name under which the tree keeps the leader of its drafts."""
+Scored = tuple[float, int, str]
+"""Score, minus the number so that of equal ones the earlier ranks higher, and the name."""
+
+
+@dataclass(frozen=True)
+class UctRules:
+    """The constants of a choice by UCT."""
+
+    exploration: float
+    value: Value
+    scale: float
+    """Factor of fitness: the inverse of the best one."""
+
+    def score(self, node: Node, reach: float) -> float:
+        """Return the upper bound of a node; `reach` is C sqrt(ln N) of its parent."""
+        # Pending requests count as visits that earn nothing.
+        largest = self.value == "max"
+        quality = node.highest if largest else node.total * node.width * node.width
+        return quality * self.scale + reach * node.width
+
+
 class Tree:
     """Judged programs by name. Lifetime: one run; replay rebuilds it.
 
@@ -67,6 +90,11 @@ class Tree:
         self.visits = 0
         """All results."""
         self.pending = 0
+        self._changed: dict[str, None] = {ROOT: None}
+        """Nodes whose children have another score than at the last choice by UCT."""
+        self._leaders: dict[str, Scored] = {}
+        """The open child with the highest score of each node, at that choice."""
+        self._rules: UctRules | None = None
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -91,12 +119,14 @@ class Tree:
         self._count_pending(parent, 1)
         if parent is not None:
             self._nodes[parent].attempts += 1
+        self._note_change(parent)
 
     def settle(self, parent: str | None, *, judged: bool) -> None:
         """End what `expect` began. Without a verdict the request counts as never made."""
         self._count_pending(parent, -1)
         if parent is not None and not judged:
             self._nodes[parent].attempts -= 1
+        self._note_change(parent)
 
     def add(self, name: str, parent: str | None, fitness: float, *, buggy: bool) -> Node:
         """Admit a judged program. A buggy one has fitness 0."""
@@ -114,6 +144,7 @@ class Tree:
 
     def repeat(self, parent: str | None, fitness: float) -> None:
         """Count a result of a node's child that is no new program."""
+        self._note_change(parent)
         self.visits += 1
         for node in self._nodes[parent].upwards() if parent is not None else ():
             node.visits += 1
@@ -131,6 +162,7 @@ class Tree:
         node.fitness, node.buggy = fitness, buggy
         if not buggy:
             insort(self._ranked, (-node.fitness, node.number, name))
+        self._note_change(name)
         for each in node.upwards():
             each.total += change
             each.highest = max((each.fitness, *(child.highest for child in each.children)))
@@ -142,6 +174,36 @@ class Tree:
     def ranked(self) -> Iterator[Node]:
         """Yield the nodes that are not buggy, fittest first."""
         return (self._nodes[name] for _, _, name in self._ranked)
+
+    def leaders(self, rules: UctRules) -> dict[str, Scored]:
+        """Return the open child with the highest score of each node that has one.
+
+        A result changes the scores along one path alone, so that few are computed again.
+        """
+        if rules != self._rules:
+            self._rules = rules
+            self._changed = dict.fromkeys((ROOT, *(node.name for node in self.inner())))
+        for name in self._changed:
+            node = self._nodes[name] if name else None
+            visits = self.visits + self.pending if node is None else node.visits + node.pending
+            reach = rules.exploration * math.sqrt(math.log(max(visits, 1)))
+            found: Scored | None = None
+            for child in self.roots if node is None else node.children:
+                scored = (rules.score(child, reach), -child.number, child.name)
+                if (found is None or scored > found) and self.is_open(child):
+                    found = scored
+            if found is None:
+                self._leaders.pop(name, None)
+            else:
+                self._leaders[name] = found
+        self._changed = {}
+        return self._leaders
+
+    def _note_change(self, name: str | None) -> None:
+        """Note that the scores of a node, of its ancestors and of their children changed."""
+        self._changed[ROOT] = None
+        for node in self._nodes[name].upwards() if name is not None else ():
+            self._changed[node.name] = None
 
     def is_open(self, node: Node) -> bool:
         """Tell whether a selector may take a node."""
@@ -178,22 +240,8 @@ def uct(tree: Tree, exploration: float, value: Value) -> Node | None:
     """
     best = tree.best()
     scale = 1 / best.fitness if best is not None and best.fitness > 0 else 1.0
-    largest, found = value == "max", -math.inf
-    taken: Node | None = None
-    groups = [(tree.visits + tree.pending, tree.roots)]
-    groups += [(node.visits + node.pending, node.children) for node in tree.inner()]
-    for parent_visits, nodes in groups:
-        reach = exploration * math.sqrt(math.log(max(parent_visits, 1)))
-        for node in nodes:
-            # Pending requests count as visits that earn nothing.
-            quality = node.highest if largest else node.total * node.width * node.width
-            score = quality * scale + reach * node.width
-            if score < found:
-                continue
-            earlier = taken is None or score > found or node.number < taken.number
-            if earlier and tree.is_open(node):
-                found, taken = score, node
-    return taken
+    found = max(tree.leaders(UctRules(exploration, value, scale)).values(), default=None)
+    return tree.node(found[2]) if found is not None else None
 
 
 def greedy(tree: Tree) -> Node | None:

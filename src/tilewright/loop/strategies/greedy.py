@@ -10,7 +10,7 @@ from tilewright.loop.strategies.sequential import Rewards, Sequential, vanilla
 def make(plan: Plan, score: Score) -> Strategy:
     """Return a new strategy; it has no options."""
     Options.read("greedy", plan.options)
-    return Sequential(plan, score, _first_best, improves_shown=True)
+    return Sequential(plan, score, _first_best, improves_shown=True, narrows=True)
 
 
 def _first_best(rewards: Rewards) -> list[int]:

@@ -60,7 +60,8 @@ class Sequential:
     """One request at a time, after the result of the last one. Lifetime: one run.
 
     `choose` returns the shown turns. A request improves on the last turn, or with `improves_shown`
-    on these.
+    on these. With `narrows` the choice after one more turn is among the last choice and that turn,
+    so that no other turn is looked at.
     """
 
     def __init__(
@@ -70,9 +71,12 @@ class Sequential:
         choose: Callable[[Rewards], list[int]],
         *,
         improves_shown: bool = False,
+        narrows: bool = False,
     ) -> None:
         self._plan, self._score, self._choose = plan, score, choose
-        self._improves_shown = improves_shown
+        self._improves_shown, self._narrows = improves_shown, narrows
+        self._pool: list[int] = []
+        """Places of the turns that may be shown."""
         self._waits = False
         self._answered: list[str] = []
         self._rewards: list[float | None] = []
@@ -83,12 +87,17 @@ class Sequential:
         if self._waits or limit < 1 or number == self._plan.turns:
             return []
         self._waits = True
-        shown = tuple(self._answered[place] for place in self._choose(self._rewards))
+        chosen = self._choose([self._rewards[place] for place in self._pool])
+        places = [self._pool[place] for place in chosen]
+        if self._narrows:
+            self._pool = places
+        shown = tuple(self._answered[place] for place in places)
         parents = shown if self._improves_shown else tuple(self._answered[-1:])
         return [next_ask(self._plan, number, shown, parents)]
 
     def tell(self, turn: Turn) -> None:
         self._waits = False
+        self._pool.append(len(self._answered))
         self._answered.append(turn.ask.id)
         self._rewards.append(self._score(turn))
 
@@ -96,4 +105,9 @@ class Sequential:
 def make(plan: Plan, score: Score) -> Strategy:
     """Return a new strategy; options: `context`, `w`."""
     options = SequentialOptions.read("sequential", plan.options)
-    return Sequential(plan, score, lambda rewards: CONTEXTS[options.context](rewards, options.w))
+    return Sequential(
+        plan,
+        score,
+        lambda rewards: CONTEXTS[options.context](rewards, options.w),
+        narrows=options.context in ("last_w", "top_w"),
+    )
