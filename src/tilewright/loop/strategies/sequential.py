@@ -61,7 +61,7 @@ class Sequential:
 
     `choose` returns the shown turns. A request improves on the last turn, or with `improves_shown`
     on these. With `narrows` the choice after one more turn is among the last choice and that turn,
-    so that no other turn is looked at.
+    so that older turns need no comparison.
     """
 
     def __init__(
