@@ -6,7 +6,14 @@ import json
 
 import pytest
 
-from benchmarks.search.originals_curves import CURVES, HORIZONS, MAKERS, MEASURED, best_so_far
+from benchmarks.search.originals_curves import (
+    CURVES,
+    HORIZONS,
+    MAKERS,
+    MEASURED,
+    best_so_far,
+    fisher,
+)
 from tilewright.testing.synth import OPTIMUM, REFERENCE, time_of
 
 
@@ -29,3 +36,10 @@ def test_the_original_was_measured_in_all_settings():
     for name, row in document["rows"].items():
         means, error = curves[name].means, curves[name].error
         assert abs(row["means"][-1] - means[-1]) < 3 * (row["standard_errors"][-1] + error)
+
+
+def test_fishers_test_has_the_values_of_a_table():
+    # 3 of 4 against 1 of 4: the tea of Fisher 1935.
+    assert fisher(3, 1, 4) == pytest.approx(17 / 70)
+    assert fisher(4, 0, 4) == pytest.approx(1 / 70)
+    assert fisher(0, 0, 4) == 1.0
