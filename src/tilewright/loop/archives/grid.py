@@ -177,6 +177,7 @@ class Grid:
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:
             member = self.members.pop(name)
+            self.features.forget(name)
             del self.fitness[name]
             self.islands[member.island].pop(name, None)
             self.elites.pop(name, None)

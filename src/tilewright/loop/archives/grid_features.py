@@ -29,6 +29,10 @@ class Features:
         self.references: tuple[str, ...] = ()
         """Codes that diversity is measured against."""
         self._diversities: dict[str, float] = {}
+        self._widened = 0
+        """How often bounds have widened."""
+        self._cells: dict[str, tuple[int, Member, Cell]] = {}
+        """The last cell of a member by name, and how often bounds had widened by then."""
 
     @property
     def bins(self) -> int:
@@ -40,7 +44,19 @@ class Features:
 
         `members` are all members of the archive, with this one.
         """
-        return tuple(self._place(name, member, members, draw) for name in self._rules.dimensions)
+        # Without a change of bounds or of the member's diversity it would come out the same.
+        before = self._cells.get(member.name)
+        valid = before is not None and before[0] == self._widened and before[1] is member
+        if before is not None and valid and member.code in self._diversities:
+            return before[2]
+        places = tuple(self._place(name, member, members, draw) for name in self._rules.dimensions)
+        if member.code in self._diversities:
+            self._cells[member.name] = self._widened, member, places
+        return places
+
+    def forget(self, name: str) -> None:
+        """Forget what is kept about a member that left."""
+        self._cells.pop(name, None)
 
     def _place(self, name: str, member: Member, members: Collection[Member], draw: Draw) -> int:
         # A metric of this name has priority over a feature that is computed here.
@@ -55,8 +71,10 @@ class Features:
         else:
             value = self._diversity(member, members, draw)
         low, high = self.bounds.get(name, (value, value))
-        low, high = min(low, value), max(high, value)
-        self.bounds[name] = low, high
+        if name not in self.bounds or not low <= value <= high:
+            low, high = min(low, value), max(high, value)
+            self.bounds[name] = low, high
+            self._widened += 1
         scaled = 0.5 if low == high else (value - low) / (high - low)
         return max(0, min(self._bins - 1, int(min(1.0, max(0.0, scaled)) * self._bins)))
 
