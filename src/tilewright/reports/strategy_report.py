@@ -54,7 +54,7 @@ COLUMNS = (
     Column(
         "claimed over re-measured", lambda row: _or_none("{:.3f}", row["claimed_over_remeasured"])
     ),
-    Column("wrong winners", lambda row: f"{row['wrong_winners']:.0%}"),
+    Column("wrong winners", lambda row: _or_none("{:.0%}", row["wrong_winners"])),
 )
 DIFFERENCES = ("one", "other", "pairs", "one over other, 95 %", "better")
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)

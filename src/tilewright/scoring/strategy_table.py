@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -134,6 +134,12 @@ def figures_of(turns: Iterable[Turn], strategies: Sequence[str], samples: int) -
     return {name: dict(items) for name, items in found.items()}
 
 
+def _share_of_wrong(items: Collection[TrajectoryFigures]) -> float | None:
+    """Return the share of winners that were wrong at the end; `None` if none was measured again."""
+    measured = [own for own in items if own.final or own.lost_at_end]
+    return sum(own.lost_at_end > 0 for own in measured) / len(measured) if measured else None
+
+
 def _take_final(own: TrajectoryFigures, turn: Turn) -> None:
     item = turn.judgements[0] if turn.judgements else None
     if item is None or item.verdict == "unjudged":
@@ -203,7 +209,7 @@ def _row(
         "tokens": sum(own.tokens for own in items.values()) / count,
         "refused": sum(own.refused for own in items.values()) / count,
         "claimed_over_remeasured": math.exp(sum(claims) / len(claims)) if claims else None,
-        "wrong_winners": sum(own.lost_at_end > 0 for own in items.values()) / count,
+        "wrong_winners": _share_of_wrong(items.values()),
     }
 
 

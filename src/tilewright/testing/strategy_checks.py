@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import ConfigError, TilewrightError
+from tilewright.errors import ConfigError, RecordError, TilewrightError
 from tilewright.loop.driver import drive, replay
 from tilewright.loop.history import RecordedHistory
 from tilewright.loop.policies.base import Message
@@ -61,6 +61,19 @@ def check_strategy(
     """
     chosen = dict(options or {})
     _refuses_unknown_options(make, chosen)
+    try:
+        _check_searches(make, chosen, seeds)
+    except StrategyFault:
+        raise
+    except RecordError as error:
+        raise StrategyFault(
+            f"a replay of its log makes other requests, so that a run could not be resumed: {error}"
+        ) from error
+    except Exception as error:
+        raise StrategyFault(f"it raises {type(error).__name__}: {error}") from error
+
+
+def _check_searches(make: Factory, chosen: dict[str, Any], seeds: Sequence[int]) -> None:
     for seed in seeds:
         plan = Plan(problem=PROBLEM.id, turns=TURNS, seed=seed, options=chosen)
         for width in (1, 4):
@@ -72,6 +85,8 @@ def check_strategy(
         judged = {turn.source for turn in limited.turns if turn.judgements and turn.source}
         if len(judged) > JUDGED:
             raise StrategyFault(f"seed {seed}: {len(judged)} candidates, {JUDGED} are allowed")
+    if make(Plan(problem=PROBLEM.id, turns=TURNS, options=chosen), score_of).ask(0):
+        raise StrategyFault("it makes requests although the limit is 0")
 
 
 def _refuses_unknown_options(make: Factory, options: dict[str, Any]) -> None:

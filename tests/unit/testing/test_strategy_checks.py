@@ -36,6 +36,8 @@ class Broken:
         self._made += 1
         if rule == "no request":
             return []
+        if rule == "raises":
+            return [next_ask(plan, 1 // 0)]
         if rule == "too many":
             return [next_ask(plan, turn) for turn in range(plan.turns + 1)]
         if rule == "same id":
@@ -58,6 +60,8 @@ class Broken:
         ("same id", "two requests have one id"),
         ("random", "would now request|different logs"),
         ("no choices", "nothing to choose from"),
+        ("no limit", "requests although the limit is 0"),
+        ("raises", "it raises ZeroDivisionError: division by zero"),
     ],
 )
 def test_a_broken_rule_is_named(rule, message):
