@@ -61,7 +61,7 @@ class Broken:
         ("random", "would now request|different logs"),
         ("no choices", "nothing to choose from"),
         ("no limit", "requests although the limit is 0"),
-        ("raises", "it raises ZeroDivisionError: division by zero"),
+        ("raises", "it raises ZeroDivisionError"),
     ],
 )
 def test_a_broken_rule_is_named(rule, message):
