@@ -69,14 +69,16 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     if summary["unanswered"]:
         head += f"; {summary['unanswered']} more have no candidate"
     sections: list[tuple[str, RenderableType]] = []
+    compared = summary.get("strategies")
+    if compared:
+        sections += _strategies(compared)
     for name, numbers in summary["protocols"].items():
         sections.append((name, _protocol(numbers)))
         if "published" in numbers:
             sections.append(("as published", _published(numbers["published"])))
-    if len(summary.get("curves", ())) > 1:
+    # Of several strategies together they would say nothing.
+    if len(summary.get("curves", ())) > 1 and not compared:
         sections.append(("turn by turn", _curves(summary["curves"])))
-    if found := summary.get("strategies"):
-        sections += _strategies(found)
     if found := summary.get("drkernel"):
         shares = ((of, *map(_share, found[name].values())) for name, of in TRAJECTORY_TURNS.items())
         drkernel = table("of each trajectory", *found["last"], rows=shares)

@@ -47,6 +47,8 @@ def load_script(path: Path, seed: int = 0) -> Scripted:
     Raises:
         PolicyError: it cannot be loaded or defines neither function.
     """
+    if not path.is_file():
+        raise PolicyError(f"policy {path}: no such file; give the path of a Python file")
     with boundary(PolicyError, f"policy {path}"):
         names = runpy.run_path(str(path), run_name="tilewright_policy")
     write, propose = names.get("answer"), names.get("propose")
