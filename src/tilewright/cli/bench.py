@@ -68,9 +68,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Evaluate many candidates for the problems at an address, and score them.
 
     PROBLEMS is a set (kernelbench), a part of it (kernelbench/level1, kernelbench/level1-12), the
-    path of a problem, `bundled`, or a space of programs (spaces/cpp_matmul). Candidates come from files (--candidates), or a model writes
-    them over several turns and samples (--model). Each result is stored at once. --resume
-    continues a stopped run and repeats no evaluation.
+    path of a problem, `bundled`, or a space of programs (spaces/cpp_matmul). Candidates come from
+    files (--candidates), or a model writes them over several turns and samples (--model). Each
+    result is stored at once. --resume continues a stopped run and repeats no evaluation.
     """
     if given["model"] or asks_a_model(given["resumed"]):
         return _of_model(given)
