@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from benchmarks.bars import Bar
+from benchmarks.bars import ROOT, Bar
 from benchmarks.search import racing
 from benchmarks.search.system_runs import (
     EVALUATIONS,
@@ -78,14 +78,16 @@ def run(match: str = "") -> list[Bar]:
     return bars
 
 
-def started(folder: Path, name: str, width: int, pause_ms: float = 0.0, seed: str = "0") -> str:
+def started(
+    folder: Path, name: str, width: int, *, seed: str = "0", python: str = sys.executable
+) -> str:
     """Run one search in a process with a hash seed; return the digest of its log."""
-    command = [sys.executable, "-m", "benchmarks.search.system_runs"]
+    paths = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     answer = subprocess.run(
-        [*command, str(folder), name, str(width), str(pause_ms)],
+        [python, "-m", "benchmarks.search.system_runs", str(folder), name, str(width), "0"],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONHASHSEED": seed},
+        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": paths},
     )
     if answer.returncode:
         raise RuntimeError(f"{name}, {width} at a time: {answer.stderr[-2000:]}")
@@ -93,18 +95,33 @@ def started(folder: Path, name: str, width: int, pause_ms: float = 0.0, seed: st
 
 
 def hash_seeds(names: Sequence[str]) -> Bar:
-    """Compare the logs of processes with different hash seeds, for each strategy and width."""
-    jobs = [(name, width, seed) for name in names for width in WIDTHS for seed in HASH_SEEDS]
+    """Compare the logs of processes with different hash seeds, for each strategy and width.
 
-    def one(job: tuple[str, int, int]) -> tuple[str, int, str]:
-        name, width, seed = job
+    The variable `OTHER_PYTHON` names an interpreter of another version that has the base packages.
+    Its logs are compared too.
+    """
+    other = os.environ.get("OTHER_PYTHON", "")
+    jobs = [
+        (name, width, seed, sys.executable)
+        for name in names
+        for width in WIDTHS
+        for seed in HASH_SEEDS
+    ]
+    jobs += [(name, width, 0, other) for name in names for width in WIDTHS if other]
+
+    def one(job: tuple[str, int, int, str]) -> tuple[str, int, str]:
+        name, width, seed, python = job
         with tempfile.TemporaryDirectory() as folder:
-            return name, width, started(Path(folder), name, width, seed=str(seed))
+            digest = started(Path(folder), name, width, seed=str(seed), python=python)
+        return name, width, digest
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = set(pool.map(one, jobs))
     several = [key for key, count in Counter(item[:2] for item in found).items() if count > 1]
     version = ".".join(map(str, sys.version_info[:2]))
+    if other:
+        said = subprocess.run([other, "--version"], capture_output=True, text=True).stdout
+        version += f" and {said.split()[-1]}"
     seen = f"{len(names)} strategies, {len(jobs)} logs, Python {version}; differ: {several or 0}"
     return Bar("systems: hash seeds", "one log per strategy and width", seen, not several)
 
