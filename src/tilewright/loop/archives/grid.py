@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from heapq import nsmallest
 
 from tilewright.loop.archives.grid_features import Cell, Features
 from tilewright.loop.archives.grid_members import Draw, GridRules, Member, fitness_of
@@ -171,8 +172,8 @@ class Grid:
             return
         owners = {name for grid in self.cells for name in grid.values()}
         left = [name for name in self.members if name not in (self.best, newest)]
-        ranked = sorted(left, key=lambda name: (name in owners, self.fitness[name]))
-        self._remove(ranked[:surplus])
+        # As sorted(...)[:surplus], of equal ones the first; the surplus is small.
+        self._remove(nsmallest(surplus, left, key=lambda name: (name in owners, self.fitness[name])))
 
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:
