@@ -173,7 +173,8 @@ class Grid:
         owners = {name for grid in self.cells for name in grid.values()}
         left = [name for name in self.members if name not in (self.best, newest)]
         # As sorted(...)[:surplus], of equal ones the first; the surplus is small.
-        self._remove(nsmallest(surplus, left, key=lambda name: (name in owners, self.fitness[name])))
+        worst = nsmallest(surplus, left, key=lambda name: (name in owners, self.fitness[name]))
+        self._remove(worst)
 
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:
