@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from typing import Any
 from tilewright.config import Config, load
 from tilewright.loop.budget import BudgetGuard
 from tilewright.loop.driver import drive
+from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.scripted import Scripted
 from tilewright.loop.rollout import RolloutWorker
 from tilewright.loop.run_state import SearchRun, begin_session, budget_of, resume_session
 from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS, EventLog
-from tilewright.records.events import Turn
+from tilewright.records.events import Ask, Turn
 from tilewright.testing.strategy_checks import BEGUN, PROBLEM, random_reply
 from tilewright.testing.synth_world import SynthWorld
 
@@ -63,14 +64,19 @@ class CountedWorld(SynthWorld):
         return super().evaluate(draft, problem, text)
 
 
-def search(folder: Path, settings: Config, world: SynthWorld) -> SearchRun:
+Write = Callable[[Sequence[Message], Ask], str]
+
+
+def search(
+    folder: Path, settings: Config, world: SynthWorld, write: Write = random_reply
+) -> SearchRun:
     """Begin or continue a search in a folder until its end; return it."""
     if (folder / EVENTS).exists() and (folder / EVENTS).stat().st_size:
         run = resume_session(folder, settings)
     else:
         run = begin_session(folder, BEGUN, [PROBLEM], settings)
     problems: Mapping[str, Problem] = {PROBLEM.id: PROBLEM}
-    worker = RolloutWorker(world, Scripted(random_reply), problems, run.strategy)
+    worker = RolloutWorker(world, Scripted(write), problems, run.strategy)
     guard = BudgetGuard(budget_of(settings.loop), run.finished, worker.max_cost, eval_timeout_s=0.0)
     with EventLog(folder, run.log_bytes) as log:
         for turn in drive(

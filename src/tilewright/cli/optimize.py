@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ from tilewright.loop.warm_start import (
     write_seeds,
 )
 from tilewright.problems.imported_sets import find_problems
+from tilewright.records import EvalReport
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import RequestsIssued, RunStarted, Turn
 from tilewright.records.run_folder import create_run
@@ -136,9 +137,6 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         measured = {
             name: remeasure_best(run, settings, turn, progress) for name, turn in best.items()
         }
-    for path, report in measured.values():
-        if settings.loop.keep_candidates and (item := earlier_candidate(report, path)) is not None:
-            keep(settings.home, item)
     document = _document(run, turns, measured, ended)
     document["dispatchers"] = {name: item.document() for name, item in dispatched.items()}
     document["races"] = {
@@ -147,9 +145,22 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
     print_end(document, run.folder)
+    if settings.loop.keep_candidates:
+        _keep(settings.home, run.folder.name, [report for _, report in measured.values()])
     if any(report.verdict == "correct" for _, report in measured.values()):
         return 0
     return InfrastructureError.exit_code if nothing_judged(turns) else 1
+
+
+def _keep(home: Path, run: str, reports: Sequence[EvalReport]) -> None:
+    """Store winners for later searches. A folder that cannot be written costs no result."""
+    for report in reports:
+        item = earlier_candidate(report, f"{run} winner")
+        if item is not None:
+            try:
+                keep(home, item)
+            except ConfigError as error:
+                print_line(f"the winner is not stored for later searches: {error}")
 
 
 def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]:

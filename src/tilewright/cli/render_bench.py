@@ -76,7 +76,7 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
         sections.append((name, _protocol(numbers)))
         if "published" in numbers:
             sections.append(("as published", _published(numbers["published"])))
-    # Of several strategies together they would say nothing.
+    # A curve over the turns of several strategies would describe none of them.
     if len(summary.get("curves", ())) > 1 and not compared:
         sections.append(("turn by turn", _curves(summary["curves"])))
     if found := summary.get("drkernel"):

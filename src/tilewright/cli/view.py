@@ -30,10 +30,10 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     """
     turns = Turns(Path(run))
     print_skipped(turns.skipped)
-    turns.cells = _cells(Path(run))
     if as_json:
         click.echo(json.dumps({"run": run, "turns": turns.rows}, indent=1))
         return 0
+    turns.cells = _cells(Path(run))
     if export is not None:
         with writing(f"--export {export}"):
             Path(export).write_text(exported(turns), encoding="utf-8")

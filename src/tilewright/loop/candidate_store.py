@@ -6,13 +6,11 @@ once. A file appears whole or not at all. A speed-up in it ranks candidates and 
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from pathlib import Path
 
 from tilewright.errors import RecordError, writing
 from tilewright.records.base import Record, digest_text
+from tilewright.records.whole_files import write_whole
 
 FOLDER = "candidates"
 
@@ -48,16 +46,7 @@ def keep(home: Path, candidate: EarlierCandidate) -> Path:
     if before is not None and before.speedup >= candidate.speedup:
         return path
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(candidate.to_json())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        write_whole(path, candidate.to_json())
     return path
 
 

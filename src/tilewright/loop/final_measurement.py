@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tilewright.config import Config
 from tilewright.errors import writing
+from tilewright.executors.base import Executor
 from tilewright.executors.factory import open_executor
 from tilewright.languages.python_template import render_python
 from tilewright.loop.answer_evaluator import OnEvent, summary_of_report
@@ -47,10 +48,11 @@ def race_best(
     found = {name: Contender(name) for name in names}
     by_name = {name: turn for name, _, turn in ranked}
     rules = RaceRules(max_trials=section.race_trials)
-    while due := next_trials(list(found.values()), rules):
-        for name in due:
-            report = _measured(session, settings, by_name[name], shown)
-            found[name] = with_trial(found[name], trial_of(summary_of_report(report, "", 0.0)))
+    with open_executor(settings) as executor:
+        while due := next_trials(list(found.values()), rules):
+            for name in due:
+                report = _measured(executor, session, settings, by_name[name], shown)
+                found[name] = with_trial(found[name], trial_of(summary_of_report(report, "", 0.0)))
     entrants = list(found.values())
     won = outcome(entrants, rules).best
     trials = sum(item.trials for item in entrants)
@@ -71,12 +73,12 @@ def _ranked(turns: Sequence[Turn], best: Turn) -> list[tuple[str, Estimate, Turn
     return sorted(timed, key=lambda item: (item[2] is not best, -(item[1].speedup or 0.0)))
 
 
-def _measured(session: SearchRun, settings: Config, turn: Turn, shown: OnEvent) -> EvalReport:
+def _measured(
+    executor: Executor, session: SearchRun, settings: Config, turn: Turn, shown: OnEvent
+) -> EvalReport:
     problem = next(item for item in session.problems if item.id == turn.ask.problem)
-    candidate = candidate_of(session, turn)
-    with open_executor(settings) as executor:
-        request = build_request(candidate, problem, settings)
-        return executor.evaluate(request, shown, checks=selected_checks(settings.plugins))
+    request = build_request(candidate_of(session, turn), problem, settings)
+    return executor.evaluate(request, shown, checks=selected_checks(settings.plugins))
 
 
 def candidate_of(session: SearchRun, turn: Turn) -> Candidate:
@@ -93,7 +95,8 @@ def remeasure_best(
     """
     problem = next(item for item in session.problems if item.id == best.ask.problem)
     candidate = candidate_of(session, best)
-    report = _measured(session, settings, best, shown)
+    with open_executor(settings) as executor:
+        report = _measured(executor, session, settings, best, shown)
     target = session.folder / "winner" / problem.id.replace("/", "-")
     with writing(target):
         for file in candidate.files:

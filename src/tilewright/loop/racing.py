@@ -2,8 +2,8 @@
 
 The sampling rule is that of LUCB (Kalyanakrishnan et al. 2012, "PAC Subset Selection in Stochastic
 Multi-armed Bandits", section 3). The leader and its strongest challenger get a trial each. The stop
-rule is a sequential probability ratio test (Wald 1945, "Sequential Tests
-of Statistical Hypotheses", section 3) of each challenger against the leader.
+rule is a sequential probability ratio test (Wald 1945, "Sequential Tests of Statistical
+Hypotheses", section 3) of each challenger against the leader.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class RaceRules:
     error: float = 0.05
     """Largest probability that a race excludes a candidate that leads by the tie or more."""
     false_difference: float = 0.01
-    """Largest probability that a race calls one of several equal candidates slower, about."""
+    """Nominal probability that a race calls one of several equal candidates slower. Its limits hold
+    for one look, and a race looks several times."""
     first_trials: int = 2
     """Trials of each candidate before any is excluded."""
     max_trials: int = 64
@@ -56,8 +57,8 @@ class Contender:
 
     @property
     def trials(self) -> int:
-        """Return the number of its trials, lost ones among them."""
-        return len(self.values) + self.lost
+        """Return the number of its trials, also of lost ones and of the one that failed."""
+        return len(self.values) + self.lost + self.failed
 
     @property
     def mean(self) -> float:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import tempfile
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tilewright.records import Case
 from tilewright.records.base import digest_text
 from tilewright.records.codes import Stage, UnjudgedReason
 from tilewright.records.problem_health import HEALTH_VERSION, CaseCheck, ProblemHealth
+from tilewright.records.whole_files import write_whole
 from tilewright.wire.names import allowed_variations
 
 CHECK_S = 300.0
@@ -108,15 +108,5 @@ def read_health(path: Path) -> ProblemHealth | None:
 
 def write_health(path: Path, health: ProblemHealth) -> None:
     """Store a check. A reader sees the old file or the new one; a full disk costs only a check."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(health.to_json())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError:
-        return
+    with contextlib.suppress(OSError):
+        write_whole(path, health.to_json())
