@@ -44,7 +44,7 @@ def test_a_delay_on_the_device_is_seen_in_full(local):
     problem, candidate = CASES["delayed 20 us"]
     report = local.evaluate(build_request(candidate, problem, settings_of("delayed 20 us")))
     for item in report.comparisons:
-        assert 15 < item.candidate.median_us - item.reference.median_us < 25
+        assert 15 < item.candidate.median_us - item.baseline_timing.median_us < 25
 
 
 def test_coverage_is_between_zero_and_one(local):

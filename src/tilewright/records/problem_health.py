@@ -7,7 +7,7 @@ from pydantic import Field
 from tilewright.records.base import Record
 from tilewright.records.request import Protocol
 
-HEALTH_VERSION = 4
+HEALTH_VERSION = 5
 """Version of the check: a stored result of another one is not used."""
 
 
@@ -36,7 +36,7 @@ class CaseCheck(Record):
     cuda_in_reference: bool = False
     """Whether code that a baseline runs did so: a baseline gets no other device, and fails."""
     tf32: bool = True
-    """Whether outputs are others where products may be rounded to tf32; also if not looked at."""
+    """Whether the reference has products that may be rounded to tf32; also if not looked at."""
     constant_inputs: tuple[int, ...] = ()
     """Arguments with the same values under two seeds, which timed calls do not move either: masks
     and integers. Results that follow from these alone can be kept."""
@@ -66,7 +66,7 @@ class ProblemHealth(Record):
 
     @property
     def tf32(self) -> bool:
-        """Whether rounding of products to tf32 changes the outputs of a case."""
+        """Whether a case has products that may be rounded to tf32."""
         return any(case.tf32 for case in self.cases)
 
     @property

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import math
 import socket
-import sys
 from collections import defaultdict
 from contextlib import nullcontext
 from typing import Any
@@ -21,6 +20,7 @@ from tilewright.runner import calls
 from tilewright.runner import main as runner_main
 from tilewright.runner.calls import Answer, Function, PreparedCall, TimedAnswer, Watch
 from tilewright.runner.host_memory import CallMemory, await_release, map_sync_page
+from tilewright.runner.kept_outputs import KeptOutputs
 from tilewright.wire import cuda_driver
 from tilewright.wire.cuda_driver import SEMAPHORES_BYTES, Block, Driver
 from tilewright.wire.frames import Channel, Frame
@@ -38,20 +38,9 @@ _synchronize = torch.cuda.synchronize
 _allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
 _reset_peak = torch.cuda.reset_peak_memory_stats
 _binding: Any = torch._C
-_use_count = _binding._storage_Use_Count
 _begin_pool = _binding._cuda_beginAllocateToPool
 _end_pool = _binding._cuda_endAllocateToPool
 _release_pool = _binding._cuda_releasePool
-
-
-def _names(leaves: list[Any]) -> list[int]:
-    """Return how many references Python has to each output."""
-    return [sys.getrefcount(leaf) for leaf in leaves]
-
-
-def _references(leaf: torch.Tensor) -> int:
-    """Return how many tensors refer to the memory of one."""
-    return int(_use_count(leaf.untyped_storage()._cdata))
 
 
 class GpuCallMemory(CallMemory[Block]):
@@ -75,12 +64,7 @@ class GpuCallMemory(CallMemory[Block]):
         """Create this process's CUDA context."""
         self.driver = Driver()
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-        output = torch.zeros(1)
-        leaf, _ = calls.deliver(output)
-        self._plain_names = _names(calls.flatten(output)[0])[0]
-        """References to an output that its call alone has made, as an object of Python."""
-        self._plain_references = _references(leaf[0])
-        """The same as memory, to which several tensors may refer."""
+        self._kept = KeptOutputs.measure()
 
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
         """Open a new input block and, the first time, the work block; return the answer."""
@@ -150,19 +134,17 @@ class GpuCallMemory(CallMemory[Block]):
             with watch:
                 output = calls.run(function, call)
             leaves, structure = calls.deliver(output)
-            named = _names(calls.flatten(output)[0])
-            leaves = [self._given_away(*pair) for pair in zip(leaves, named, strict=False)]
+            originals, _ = calls.flatten(output)
+            kept = self._kept.are_kept(originals, leaves)
+            # The caller of a candidate that keeps an output's memory needs a copy of its own.
+            leaves = [
+                calls.copy_of(leaf) if is_kept else leaf
+                for leaf, is_kept in zip(leaves, kept, strict=True)
+            ]
             return output, self._in_work_block(leaves), structure
         finally:
             if self.routes:
                 self.end_route()
-
-    def _given_away(self, leaf: Any, names: int) -> Any:  # noqa: ANN401
-        """Return a leaf, or a copy of it if the candidate keeps its memory for other calls."""
-        if not calls.is_plain(leaf):
-            return leaf
-        kept = names > self._plain_names or _references(leaf) > self._plain_references
-        return calls.copy_of(leaf) if kept else leaf
 
     def _in_work_block(self, leaves: list[Any]) -> list[Any]:
         """Copy leaves outside the work block into its reserve, as far as it has capacity."""

@@ -2,7 +2,7 @@
 
 family: K
 problem: k_softmax_scaled
-counterpart: k_plain_softmax.py
+counterpart: k_joined_event.py
 expect: incorrect or rejected or failed
 device: cuda
 """

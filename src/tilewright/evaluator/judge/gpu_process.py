@@ -52,7 +52,9 @@ class DeviceJudge(process.Judge):
         # The precision that candidate and baselines get.
         torch.backends.cuda.matmul.allow_tf32 = message.tf32
         torch.backends.cudnn.allow_tf32 = message.tf32
-        return super().load_problem(message)
+        loaded = super().load_problem(message)
+        self.reference.allows_tf32 = message.tf32
+        return loaded
 
     def probe(self, _: gpu_messages.Probe) -> gpu_messages.ProbeAnswer:
         ones = torch.ones(PROBE_SIZE, PROBE_SIZE, device="cuda")

@@ -29,6 +29,7 @@ from tilewright.evaluator.judge.number_formats import (
 )
 from tilewright.evaluator.judge.random_seeds import has_sampled
 from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.tf32_products import allow_for_tf32
 from tilewright.evaluator.judge.undefined_elements import defined_elements
 from tilewright.evaluator.judge.variations import FirstValue, vary
 from tilewright.wire.frames import Fields, Tree
@@ -245,12 +246,23 @@ def expect_outputs(reference: Reference, sample: InputSample, *, double: bool) -
     if not sample.random:
         seed = sample.forward_seed
         known = defined_elements(reference, args, grad_outputs, seed, values, sample.after.written)
+    expected = _expected(reference, sample, values, known, double=double)
+    if not sample.random:
+        expected = _allow_for_tf32(reference, sample, expected, known)
     sample.expected = [
-        replace(item, defined=mask)
-        for item, mask in zip(
-            _expected(reference, sample, values, known, double=double), known, strict=True
-        )
+        replace(item, defined=mask) for item, mask in zip(expected, known, strict=True)
     ]
+
+
+def _allow_for_tf32(
+    reference: Reference, sample: InputSample, expected: list[Expected], known: Masks
+) -> list[Expected]:
+    def evaluate() -> Tensors:
+        given = sample.arguments(), sample.grad_outputs(), sample.forward_seed
+        values, _ = refs.run(reference, *given, sample.after.written)
+        return with_known(values, known, [item.value for item in expected])
+
+    return allow_for_tf32(reference, sample.params, expected, evaluate)
 
 
 def _expected(

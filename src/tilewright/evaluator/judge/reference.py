@@ -100,6 +100,10 @@ class Reference:
     stateful: bool = False
     """Whether one forward seed gives two outputs too: it keeps something from call to call."""
     placement: OutputPlacement = field(default_factory=OutputPlacement)
+    allows_tf32: bool = False
+    """Whether this device and the rules allow products of float32 to be rounded to tf32."""
+    tf32_cases: dict[str, bool] = field(default_factory=dict)
+    """For each case that was tried, whether rounded factors make larger errors than the library."""
 
     @property
     def model(self) -> torch.nn.Module | None:

@@ -28,6 +28,7 @@ from tilewright.evaluator.judge.dependence import (
 from tilewright.evaluator.judge.number_formats import is_inexact, parts, same_values
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 from tilewright.evaluator.judge.repeated_rows import different_rows
+from tilewright.evaluator.judge.tf32_products import has_products
 from tilewright.evaluator.judge.undefined_elements import defined_elements, undefined_share
 from tilewright.evaluator.judge.variations import is_mask
 from tilewright.evaluator.judge_client.messages import CheckHealth, ComparisonRule, HealthAnswer
@@ -119,7 +120,7 @@ def _checked(
     answer = HealthAnswer(sample_s=time.monotonic() - start)
     try:
         first.evaluate(reference, double=rule is None)
-        answer = replace(answer, tf32=rounds_to_tf32(reference, first))
+        answer = replace(answer, tf32=may_use_tf32(reference, first))
         answer, second = _generator(reference, message, first, answer)
         redraw = second is not None
         second = second or CheckedSample(next(variants(first.args, message.seed)))
@@ -140,25 +141,13 @@ def _checked(
         return replace(answer, unchecked=text)
 
 
-def rounds_to_tf32(reference: Reference, sample: CheckedSample) -> bool:
-    """Tell whether the reference's outputs are others where products may be rounded to tf32.
+def may_use_tf32(reference: Reference, sample: CheckedSample) -> bool:
+    """Tell whether implementations may round products to tf32, as far as this sample shows.
 
-    If they are the same, the tolerance has no room for tf32, so a candidate must not get it either.
+    Without a product the tolerance has no room for tf32, so a candidate must not get it either.
     An honest product in place of a Fourier transform was refused for a flag that we had set.
     """
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
-    if reference.device.type != "cuda" or not any(before):
-        return True
-    try:
-        matmul.allow_tf32 = cudnn.allow_tf32 = False
-        exact, _ = refs.run(reference, sample.args, [], 1)
-    finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
-    return any(
-        not same_values(item.value, value)
-        for item, value in zip(sample.expected, exact, strict=True)
-    )
+    return not reference.allows_tf32 or has_products(reference, sample.args)
 
 
 def _generator(

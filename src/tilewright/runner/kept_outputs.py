@@ -1,0 +1,92 @@
+"""Whether a candidate still refers to the memory of an output that it has returned.
+
+Such a candidate can leave in that memory what a later call would have to compute, so its caller
+copies the output as a part of the call. An output that nobody else refers to needs no copy.
+
+The counts of references are compared with those of outputs that their calls alone have made: a
+tensor, and a view of a tensor that the call has dropped. A view refers to its base, so that its
+memory has one reference more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tilewright.runner import calls
+
+_binding: Any = torch._C
+_storage_count = _binding._storage_Use_Count
+_tensor_count = getattr(torch.Tensor, "_use_count", None)
+UNKNOWN = sys.maxsize
+"""The count of a base's tensors where torch cannot tell it. Each view is copied then."""
+Counts = tuple[int, int, int, int]
+"""References to a leaf as an object, to its memory by tensors, and both to the base of a view."""
+
+
+@dataclass(frozen=True)
+class KeptOutputs:
+    """Tells which outputs a candidate keeps, in a process in which `measure` has run."""
+
+    tensor: Counts
+    """Counts of a tensor that nobody keeps."""
+    view: Counts
+    """Counts of a view that nobody keeps, of a base that nobody keeps."""
+
+    @classmethod
+    def measure(cls) -> KeptOutputs:
+        """Count the references to outputs of which nothing is kept."""
+        found = []
+        for make in (_tensor, _view):
+            output = make()
+            leaves, _ = calls.deliver(output)
+            originals, _ = calls.flatten(output)
+            found += reference_counts(originals, leaves)
+        return cls(*found)
+
+    def are_kept(self, originals: Sequence[Any], leaves: Sequence[Any]) -> list[bool]:
+        """Tell for each delivered leaf whether it lies in memory that is kept.
+
+        `originals` are the leaves of the output, to which only its container and the caller's list
+        refer, or the caller's variable and list.
+        """
+        counts = reference_counts(originals, leaves)
+        return [
+            any(found > plain for found, plain in zip(each, self._unkept(each), strict=True))
+            for each in counts
+        ]
+
+    def _unkept(self, counts: Counts) -> Counts:
+        return self.view if counts[2] else self.tensor
+
+
+def _tensor() -> torch.Tensor:
+    return torch.zeros(2)
+
+
+def _view() -> torch.Tensor:
+    whole = torch.zeros(2)
+    return whole.view(1, 2)
+
+
+def reference_counts(originals: Sequence[Any], leaves: Sequence[Any]) -> list[Counts]:
+    """Return the counts of each leaf, zeros for one that is no plain tensor or already a copy."""
+    return [_counts(*pair) for pair in zip(originals, leaves, strict=False)]
+
+
+def _counts(original: Any, leaf: Any) -> Counts:  # noqa: ANN401
+    if not calls.is_plain(leaf) or not calls.is_plain(original):
+        return 0, 0, 0, 0
+    storage = leaf.untyped_storage()
+    if storage.data_ptr() != original.untyped_storage().data_ptr():
+        return 0, 0, 0, 0
+    names, tensors = sys.getrefcount(original), int(_storage_count(storage._cdata))
+    base = original._base
+    if base is None:
+        return names, tensors, 0, 0
+    of_base = UNKNOWN if _tensor_count is None else int(_tensor_count(base))
+    return names, tensors, sys.getrefcount(base), of_base
