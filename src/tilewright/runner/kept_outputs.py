@@ -1,11 +1,12 @@
 """Whether a candidate still refers to the memory of an output that it has returned.
 
-Such a candidate can leave in that memory what a later call would have to compute, so its caller
-copies the output as a part of the call. An output that nobody else refers to needs no copy.
+Such a candidate can leave in that memory what a later call would have to compute.
+Its caller therefore copies the output, as a part of the call.
+An output that nobody else refers to needs no copy.
 
-The counts of references are compared with those of outputs that their calls alone have made: a
-tensor, and a view of a tensor that the call has dropped. A view refers to its base, so that its
-memory has one reference more.
+The counts of references are compared with those of outputs that their calls alone have made.
+One is a tensor, the other a view of a tensor that the call has dropped.
+A view refers to its base, so its memory has one reference more.
 """
 
 from __future__ import annotations

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.utils._python_dispatch import TorchDispatchMode
+from tilewright.wire.dispatch_mode import OperatorMode
 
 MAX_NAMES = 64
 """Operators that are counted by name; further names are left out of the answer."""
 
 
-class OperatorCounts(TorchDispatchMode):
+class OperatorCounts(OperatorMode):
     """Counts dispatched operators by name while active."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.counts: dict[str, int] = {}
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from importing its compiler, a second and a thread, for our first operator."""
-        return False
 
     def __torch_dispatch__(
         self,

@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from tilewright.evaluator.judge_client.gpu_messages import CeilingsMeasured
+from tilewright.wire.dispatch_mode import OperatorMode
 
 COPY_BYTES = 1 << 30
 MATRIX_SIZE = {"fp16": 8192, "bf16": 8192, "tf32": 4096, "fp32": 4096}
@@ -59,17 +59,12 @@ def _seconds(work: Callable[[], Any]) -> float:
     return min(float(begin.elapsed_time(end)) for begin, end in pairwise(events)) / 1e3
 
 
-class Operations(TorchDispatchMode):
+class Operations(OperatorMode):
     """Counts the operations of products; torch's own counter imports for seconds."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.count = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from importing its compiler for our first operator."""
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's interface
         kwargs = kwargs or {}

@@ -180,12 +180,12 @@ def _strictly(reference: Reference, params: Fields, variations: list[str]) -> li
     model, rules = reference.model, PassingRules(variations)
     if model is None:
         return passing(reference, params, rules)[1]
-    reference.double = None
+    reference.precision.double = None
     try:
         with loaded(model, weights.resample(model, WEIGHTS_SEED)):
             return passing(reference, params, rules)[1]
     finally:
-        reference.double = None
+        reference.precision.double = None
 
 
 def passing(

@@ -15,6 +15,7 @@ import torch
 from tilewright.evaluator.judge import argument_trees as trees
 from tilewright.evaluator.judge import degenerate_answers, weights
 from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.number_formats import same_values
 from tilewright.evaluator.judge.random_seeds import has_sampled
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
@@ -60,7 +61,7 @@ class Evaluated:
 
     def in_float64(self, reference: Reference) -> list[torch.Tensor] | None:
         """Return the outputs in float64; `None`: the reference cannot, or would be too slow."""
-        return refs.run_double(reference, self.args, [], self.seed)
+        return run_double(reference, self.args, [], self.seed)
 
 
 def sampled(value: torch.Tensor) -> torch.Tensor:
@@ -105,9 +106,9 @@ def depends_on_inputs(
         if time.monotonic() > until:
             return False, True
         with _weights(reference, seed, turn):
-            reference.double = None
+            reference.precision.double = None
             own, any_input = _dependence(reference, params, seed, args, effort)
-        reference.double = None
+        reference.precision.double = None
         if own:
             return True, True
         changes |= any_input

@@ -53,7 +53,7 @@ class DeviceJudge(process.Judge):
         torch.backends.cuda.matmul.allow_tf32 = message.tf32
         torch.backends.cudnn.allow_tf32 = message.tf32
         loaded = super().load_problem(message)
-        self.reference.allows_tf32 = message.tf32
+        self.reference.precision.allows_tf32 = message.tf32
         return loaded
 
     def probe(self, _: gpu_messages.Probe) -> gpu_messages.ProbeAnswer:

@@ -17,6 +17,7 @@ from tilewright.evaluator.judge.comparison import (
     expect,
 )
 from tilewright.evaluator.judge.element_errors import Masks, with_known
+from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.memory_reader import private
 from tilewright.evaluator.judge.number_formats import (
     byte_size,
@@ -272,7 +273,7 @@ def _expected(
     args, grad_outputs = sample.arguments(), sample.grad_outputs()
     oracles = None
     if double and not sample.random:
-        oracles = refs.run_double(
+        oracles = run_double(
             reference, args, grad_outputs, sample.forward_seed, sample.after.written
         )
     if oracles is not None and [o.shape for o in oracles] == [v.shape for v in values]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import inspect
 import os
@@ -11,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
@@ -19,14 +18,11 @@ from typing import Any, Final
 import torch
 
 from tilewright.evaluator.judge.argument_trees import changed, leaves_of, mapped, tensors
-from tilewright.evaluator.judge.float64_casts import Float64Casts
-from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, widened
+from tilewright.evaluator.judge.number_formats import is_inexact
 from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
 
-ORACLE_BUDGET_S = 2.0
-"""Seconds that one float64 evaluation may take; slower references are compared in float32."""
 CUDA_OUT_OF_MEMORY: Final = 2
 """`cudaErrorMemoryAllocation`, the error code of a failed allocation in the CUDA runtime."""
 CPU = torch.device("cpu")
@@ -77,6 +73,20 @@ class WrittenOutputs:
 
 
 @dataclass
+class PrecisionState:
+    """A reference at precisions other than its own: a copy in float64, products in tf32."""
+
+    double: Callable[..., Any] | None = None
+    """The float64 oracle of a module; `None` until it is needed, and when its weights change."""
+    is_slow: bool = False
+    """Whether the oracle took too long to be asked again."""
+    allows_tf32: bool = False
+    """Whether this device and the rules allow products of float32 to be rounded to tf32."""
+    tf32_cases: dict[str, bool] = field(default_factory=dict)
+    """For each case so far, whether rounded factors make larger errors than the library."""
+
+
+@dataclass
 class Reference:
     """A loaded problem: its module, and its reference, a function or a model."""
 
@@ -91,19 +101,13 @@ class Reference:
     modes: ProblemModes = NO_MODES
     """The modes in which its code runs."""
     written: WrittenOutputs = field(default_factory=WrittenOutputs)
-    double: Callable[..., Any] | None = None
-    """The float64 oracle of a module; `None` until it is needed, and when its weights change."""
-    oracle_is_slow: bool = False
     call_s: float = 0.0
     random: bool | None = None
     """Whether two forward seeds give two outputs; `None` until that has been tried."""
     stateful: bool = False
     """Whether one forward seed gives two outputs too: it keeps something from call to call."""
     placement: OutputPlacement = field(default_factory=OutputPlacement)
-    allows_tf32: bool = False
-    """Whether this device and the rules allow products of float32 to be rounded to tf32."""
-    tf32_cases: dict[str, bool] = field(default_factory=dict)
-    """For each case that was tried, whether rounded factors make larger errors than the library."""
+    precision: PrecisionState = field(default_factory=PrecisionState)
 
     @property
     def model(self) -> torch.nn.Module | None:
@@ -258,8 +262,8 @@ def run_on(
     start = time.perf_counter()
     with problem_step("running the reference"):
         seed_generators(reference.device, seed)
-        outputs, kind = _evaluate(reference.function, reference, list(copies), grad_outputs)
-        _finish(reference.device)
+        outputs, kind = evaluate(reference.function, reference, list(copies), grad_outputs)
+        finish(reference.device)
     reference.call_s = time.perf_counter() - start
     given, returned = memories(tensors(copies)), memories(outputs)
     reference.placement.aliases = bool(given & returned)
@@ -272,7 +276,7 @@ def run_on(
         reference.placement.reuses_outputs |= bool(kept & returned)
     if written is None:
         written = _written(reference, args, copies, outputs)
-    return [*outputs, *_tensors_at(copies, written)], kind
+    return [*outputs, *tensors_at(copies, written)], kind
 
 
 def _written(
@@ -286,7 +290,7 @@ def _written(
     return sorted(reference.written.known)
 
 
-def _tensors_at(args: list[Any], written: Sequence[int]) -> list[torch.Tensor]:
+def tensors_at(args: list[Any], written: Sequence[int]) -> list[torch.Tensor]:
     return [leaf.detach() for index in written for leaf in tensors(args[index])]
 
 
@@ -300,61 +304,13 @@ def _memory(value: torch.Tensor) -> int:
     return value.untyped_storage().data_ptr() if value.layout == torch.strided else 0
 
 
-def run_double(
-    reference: Reference,
-    args: list[Any],
-    grad_outputs: list[torch.Tensor],
-    seed: int,
-    written: Sequence[int] | None = None,
-) -> list[torch.Tensor] | None:
-    """Evaluate in float64; `None` where the reference cannot, or would be too slow."""
-    outputs_of = sorted(reference.written.known) if written is None else written
-    if reference.oracle_is_slow or reference.call_s * 3 > ORACLE_BUDGET_S:
-        return None
-    start = time.perf_counter()
-    previous = torch.get_default_dtype()
-    try:
-        torch.set_default_dtype(torch.float64)
-        function = reference.function
-        if reference.model is not None:
-            if reference.double is None:
-                reference.double = in_double(reference.model)
-            function = reference.double
-        grads = [widened(value) for value in grad_outputs]
-        for mode in modes(args, reference.model):
-            seed_generators(reference.device, seed)
-            with suppress(Exception), mode:
-                # A reference need not run in float64; the report says so.
-                given = mapped(args, in_double)
-                outputs, _ = _evaluate(function, reference, list(given), grads)
-                _finish(reference.device)
-                return [widened(value) for value in (*outputs, *_tensors_at(given, outputs_of))]
-    except Exception:  # noqa: BLE001 - nor need its weights be copied
-        return None
-    finally:
-        torch.set_default_dtype(previous)
-        reference.oracle_is_slow = time.perf_counter() - start > ORACLE_BUDGET_S
-    return None
-
-
-def modes(args: list[Any], model: torch.nn.Module | None) -> list[AbstractContextManager[Any]]:
-    """Return the modes in which a reference is tried in float64.
-
-    One that names narrow dtypes mixes them with float64, and fails. One that reads float8 must name
-    them, and would round where it need not.
-    """
-    state = [] if model is None else [*model.parameters(), *model.buffers()]
-    if any(value.dtype in FLOAT8 for value in (*tensors(args), *state)):
-        return [Float64Casts()]
-    return [nullcontext(), Float64Casts()]
-
-
-def _evaluate(
+def evaluate(
     function: Callable[..., Any],
     reference: Reference,
     args: list[Any],
     grad_outputs: list[torch.Tensor],
 ) -> tuple[list[torch.Tensor], str]:
+    """Call a form of the reference; return outputs, gradients behind them, and the structure."""
     indices = reference.positions(reference.grads)
     if not indices:
         with torch.no_grad():
@@ -379,14 +335,7 @@ def _called(function: Callable[..., Any], reference: Reference, args: list[Any])
         return function(*args[:first], **named)
 
 
-def _finish(device: torch.device) -> None:
+def finish(device: torch.device) -> None:
     """Wait until the device has done what was asked, so that the host's clock sees it."""
     if device.type == "cuda":
         torch.cuda.synchronize()
-
-
-def in_double(value: Any) -> Any:  # noqa: ANN401 - a tensor or a module
-    """Return a copy of a tensor or a module, in float64 and complex128 where it is inexact."""
-    if isinstance(value, torch.Tensor):
-        return widened(value).clone()
-    return copy.deepcopy(value)._apply(widened)

@@ -25,6 +25,7 @@ from tilewright.evaluator.judge.dependence import (
     size_of,
     variants,
 )
+from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.number_formats import is_inexact, parts, same_values
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 from tilewright.evaluator.judge.repeated_rows import different_rows
@@ -72,7 +73,7 @@ class CheckedSample:
     def evaluate(self, reference: Reference, *, double: bool) -> None:
         """Compute the outputs, and with `double` their errors."""
         values, _ = refs.run(reference, self.args, [], 1)
-        oracles = refs.run_double(reference, self.args, [], 1) if double else None
+        oracles = run_double(reference, self.args, [], 1) if double else None
         if oracles is None or [o.shape for o in oracles] != [v.shape for v in values]:
             self.expected = [Expected(value, None, 0.0) for value in values]
             return
@@ -93,23 +94,25 @@ def check(reference: Reference, message: CheckHealth, rule: ComparisonRule | Non
         ProblemFailure: the generator or the reference fails, or the generator fails the second
             time.
     """
-    kept = replace(reference, placement=replace(reference.placement))
+    kept = replace(
+        reference,
+        placement=replace(reference.placement),
+        precision=replace(reference.precision, double=None),
+    )
     model = reference.model
     fresh = {} if model is None or not message.strict else weights.resample(model, WEIGHTS_SEED)
     loaded = nullcontext() if model is None else degenerate_answers.loaded(model, fresh)
     try:
         with loaded:
-            reference.double, reference.random = None, None
+            reference.precision.double, reference.random = None, None
             answer = _checked(reference, message, rule)
             mode = reference.modes.on_cpu
             if mode is None:
                 return answer
             return replace(answer, cuda_on_cpu=mode.used, cuda_in_reference=mode.used_by_reference)
     finally:
-        for name in ("random", "stateful", "oracle_is_slow", "call_s"):
+        for name in ("random", "stateful", "call_s", "placement", "precision"):
             setattr(reference, name, getattr(kept, name))
-        reference.placement = kept.placement
-        reference.double = None
 
 
 def _checked(
@@ -147,7 +150,7 @@ def may_use_tf32(reference: Reference, sample: CheckedSample) -> bool:
     Without a product the tolerance has no room for tf32, so a candidate must not get it either.
     An honest product in place of a Fourier transform was refused for a flag that we had set.
     """
-    return not reference.allows_tf32 or has_products(reference, sample.args)
+    return not reference.precision.allows_tf32 or has_products(reference, sample.args)
 
 
 def _generator(

@@ -16,18 +16,18 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import Expected, expect
 from tilewright.evaluator.judge.number_formats import widened
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+from tilewright.wire.dispatch_mode import OperatorMode
 from tilewright.wire.frames import Fields
 
 DROPPED_BITS = 13
 """Bits of a float32 number that tf32 does not have."""
 LARGER = 1.5
-"""Factor of the reference's own error above which rounded factors are not what it computes with."""
+"""Factor of the reference error above which rounded factors are not what it computes with."""
 _aten = torch.ops.aten
 FACTORS: dict[Any, tuple[int, ...]] = {
     _aten.mm.default: (0, 1),
@@ -44,7 +44,7 @@ FACTORS: dict[Any, tuple[int, ...]] = {
 """Operators that may use tf32, and which of their arguments are factors."""
 
 
-class RoundedProducts(TorchDispatchMode):
+class RoundedProducts(OperatorMode):
     """Rounds the float32 factors of products. Lifetime: a `with` block.
 
     Attributes:
@@ -52,7 +52,7 @@ class RoundedProducts(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.used = False
 
     def __torch_dispatch__(
@@ -99,19 +99,19 @@ def allow_for_tf32(
     expected: list[Expected],
     evaluate: Callable[[], list[torch.Tensor]],
 ) -> list[Expected]:
-    """Return `expected` with the error of rounded factors, if that is larger than the reference's.
+    """Return `expected` with the error of rounded factors, if that is the larger one.
 
     `evaluate` evaluates the reference on the sample once more. The first sample of a case shows
     whether rounded factors matter; if they do not, later samples cost nothing.
     """
     case = json.dumps(params, sort_keys=True, default=str)
-    if not reference.allows_tf32 or not reference.tf32_cases.get(case, True):
+    if not reference.precision.allows_tf32 or not reference.precision.tf32_cases.get(case, True):
         return expected
     values = _in_mode(reference, RoundedProducts(), evaluate)
     if values is None or len(values) != len(expected):
         return expected
     wider = [_wider(*pair) for pair in zip(expected, values, strict=True)]
-    reference.tf32_cases.setdefault(
+    reference.precision.tf32_cases.setdefault(
         case, any(new is not old for new, old in zip(wider, expected, strict=True))
     )
     return wider

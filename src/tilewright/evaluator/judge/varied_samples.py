@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 
 from tilewright.evaluator.judge import inputs
-from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.error_statistics import is_short, rms_of
+from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge.variations import FACTORS, WEAKER
@@ -57,7 +57,7 @@ def _allow_noise(reference: Reference, params: Fields, sample: InputSample, seed
     if sample.oracle == "float64":
         args = reference.arguments(params, seed)
         grads, seed = sample.grad_outputs(), sample.forward_seed
-        nominal = refs.run_double(reference, args, grads, seed, sample.after.written)
+        nominal = run_double(reference, args, grads, seed, sample.after.written)
     if nominal is None:
         sample.skipped = "no float64 oracle tells what smaller inputs change"
         return

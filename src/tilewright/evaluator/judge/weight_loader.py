@@ -44,7 +44,7 @@ class WeightLoader:
     def reset(self, _: messages.ResetWeights) -> Done:
         if self._reference.model is not None:
             self._reference.model.load_state_dict(self._seeded)
-            self._reference.double = None
+            self._reference.precision.double = None
         self._fresh = {}
         return Done()
 
@@ -104,7 +104,7 @@ class WeightLoader:
         model.load_state_dict(self._seeded)
         # Not strict: of two names of one tied weight only the first has new values.
         model.load_state_dict(self._applied, strict=False)
-        self._reference.double = None
+        self._reference.precision.double = None
         layout = Layout()
         layout.describe(self._applied)
         return messages.WeightsApplied(lacking, layout.size)

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import with_sensitivity
 from tilewright.evaluator.judge.element_errors import with_known
+from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.inputs import InputSample, Tensors, expect_outputs
 from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, parts, widened
 from tilewright.evaluator.judge.reference import Reference
@@ -35,9 +35,7 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
         generator = torch.Generator(reference.device).manual_seed(seed)
         args = [_rounded(value, generator, size) for value in sample.arguments()]
         grad_outputs = [_rounded(value, generator, size) for value in sample.grad_outputs()]
-        moved = refs.run_double(
-            reference, args, grad_outputs, sample.forward_seed, sample.after.written
-        )
+        moved = run_double(reference, args, grad_outputs, sample.forward_seed, sample.after.written)
         if moved is None or [m.shape for m in moved] != [e.value.shape for e in sample.expected]:
             return False
         masks, values = zip(*((item.defined, item.value) for item in sample.expected), strict=True)

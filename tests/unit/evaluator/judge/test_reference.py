@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 
 pytestmark = pytest.mark.usefixtures("problem_module")
@@ -173,7 +174,7 @@ def test_an_in_place_reference_leaves_the_given_inputs_unchanged():
     reference = load(FUNCTION.replace("x.exp()", "x.add_(1)"))
     x = torch.zeros(3)
     outputs, _ = refs.run(reference, [x], [], 1)
-    doubled = refs.run_double(reference, [x], [], 1)
+    doubled = run_double(reference, [x], [], 1)
 
     assert torch.equal(torch.zeros(3), x)
     assert torch.equal(torch.ones(3), outputs[0])
@@ -194,7 +195,7 @@ def test_the_forward_seed_decides_what_is_drawn_inside():
 def test_float64_is_float64_throughout():
     source = FUNCTION.replace("x.exp()", "x * torch.tensor(0.1) + torch.full((1,), 0.1)")
     x = torch.ones(1)
-    doubled = refs.run_double(load(source), [x], [], 1)
+    doubled = run_double(load(source), [x], [], 1)
 
     assert doubled is not None
     assert pytest.approx(float(doubled[0]), abs=1e-15) == 0.2
@@ -204,12 +205,12 @@ def test_float64_is_float64_throughout():
 def test_a_modules_float64_copy_follows_its_weights():
     reference = load(MODULE.replace("INIT", "[5]"), "module")
     x = torch.ones(1, 5)
-    first = refs.run_double(reference, [x], [], 1)
+    first = run_double(reference, [x], [], 1)
     with torch.no_grad():
         reference.model.linear.bias.add_(1.0)
-    stale = refs.run_double(reference, [x], [], 1)
-    reference.double = None
-    fresh = refs.run_double(reference, [x], [], 1)
+    stale = run_double(reference, [x], [], 1)
+    reference.precision.double = None
+    fresh = run_double(reference, [x], [], 1)
 
     assert torch.equal(first[0], stale[0])
     assert torch.allclose(first[0] + 2.0, fresh[0], rtol=0, atol=1e-6)
@@ -220,7 +221,7 @@ def test_integers_and_nested_arguments_cross_into_float64():
         "x.exp()", "(pair[0] * 2, index + 1, pair[1])"
     )
     nested = [torch.ones(2), torch.tensor([True])]
-    doubled = refs.run_double(load(source), [nested, torch.tensor([4])], [], 1)
+    doubled = run_double(load(source), [nested, torch.tensor([4])], [], 1)
 
     assert doubled is not None
     assert [torch.float64, torch.int64, torch.bool] == [value.dtype for value in doubled]
@@ -231,7 +232,7 @@ def test_named_arguments_cross_into_float64_and_are_copied():
         "x.exp()", "(given['x'].add_(1), index.add_(1))"
     )
     given, index = {"x": torch.ones(2)}, torch.tensor([4])
-    doubled = refs.run_double(load(source), [given, index], [], 1)
+    doubled = run_double(load(source), [given, index], [], 1)
 
     assert doubled is not None
     assert [value.dtype for value in doubled] == [torch.float64, torch.int64]
@@ -247,21 +248,21 @@ def test_a_reference_that_cannot_run_in_float64_has_no_float64_result():
         )
     )
 
-    assert refs.run_double(reference, [torch.ones(2, 2)], [], 1) is None
+    assert run_double(reference, [torch.ones(2, 2)], [], 1) is None
     assert torch.get_default_dtype() == torch.float32
-    assert refs.run_double(load(source), [torch.ones(2)], [], 1) is not None
+    assert run_double(load(source), [torch.ones(2)], [], 1) is not None
 
 
 def test_a_slow_reference_gets_no_second_float64_run(monkeypatch):
     reference = load(FUNCTION)
     monkeypatch.setattr(refs, "ORACLE_BUDGET_S", 0.0)
     reference.call_s = 1.0
-    assert refs.run_double(reference, [torch.ones(2)], [], 1) is None
+    assert run_double(reference, [torch.ones(2)], [], 1) is None
 
     reference.call_s = 0.0
-    assert refs.run_double(reference, [torch.ones(2)], [], 1) is not None
-    assert reference.oracle_is_slow
-    assert refs.run_double(reference, [torch.ones(2)], [], 1) is None
+    assert run_double(reference, [torch.ones(2)], [], 1) is not None
+    assert reference.precision.is_slow
+    assert run_double(reference, [torch.ones(2)], [], 1) is None
 
 
 def test_gradients_follow_the_outputs():
@@ -277,7 +278,7 @@ def test_gradients_follow_the_outputs():
     assert outputs[3].tolist() == [15.0, 150.0, 1500.0]
     assert not any(value.requires_grad for value in outputs)
     reference.call_s = 0.0
-    doubled = refs.run_double(reference, [x, torch.tensor(3), w], seeds, 1)
+    doubled = run_double(reference, [x, torch.tensor(3), w], seeds, 1)
     assert doubled is not None
     assert doubled[2].tolist() == [6.0, 60.0, 600.0]
 

@@ -129,7 +129,7 @@ def test_the_check_leaves_the_reference_as_it_was():
     before = {name: value.clone() for name, value in made.model.state_dict().items()}
     soundness.check(made, CheckHealth({}, list(INPUT_VARIATIONS), 77, True), None)
     assert all(torch.equal(before[n], v) for n, v in made.model.state_dict().items())
-    assert (made.random, made.double) == (None, None)
+    assert (made.random, made.precision.double) == (None, None)
 
 
 def test_a_generator_that_ignores_the_seed_is_named():

@@ -34,7 +34,7 @@ PRODUCT, TRANSFORM = "return x @ weight", "return torch.fft.rfft(x).abs() + weig
 def loaded(body, *, allowed=True):
     fields = {"problem_kind": "function", "mode": "train", "grads": [], "keywords": []}
     made = reference.load(PROBLEM.format(body=body), {**fields, "init_seed": 42})
-    made.allows_tf32 = allowed
+    made.precision.allows_tf32 = allowed
     return made
 
 
@@ -106,7 +106,7 @@ def test_each_case_is_decided_by_itself():
     made = loaded("return x @ weight if len(x) > 8 else x.tanh() + weight.sum()")
     sample_of(made, rows=4)
     sample_of(made, rows=64)
-    assert sorted(made.tf32_cases.values()) == [False, True]
+    assert sorted(made.precision.tf32_cases.values()) == [False, True]
 
 
 def test_a_reference_that_fails_in_the_mode_keeps_its_own_error():
