@@ -34,6 +34,21 @@ LAUNCHES = (
         ),
     ),
     *planted(
+        "runner/kept_outputs.py",
+        UNIT + "runner/test_kept_outputs.py",
+        ("a kept base is no reason for a copy", "sys.getrefcount(base), of_base", "0, 0"),
+        (
+            "each view is copied",
+            "return self.view if counts[2] else self.tensor",
+            "return self.tensor",
+        ),
+        (
+            "a kept name is no reason for a copy",
+            "return names, tensors, 0, 0",
+            "return 0, tensors, 0, 0",
+        ),
+    ),
+    *planted(
         "checks/unused_kernels.py",
         UNIT + "checks/test_findings.py",
         (

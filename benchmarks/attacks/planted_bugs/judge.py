@@ -158,6 +158,10 @@ JUDGE = (
             "torch.Generator(device).manual_seed(seed)",
             "torch.Generator(device).manual_seed(0)",
         ),
+    ),
+    *planted(
+        "evaluator/judge/float64_oracle.py",
+        UNIT + "evaluator/judge/test_reference.py",
         (
             "the oracle is float32",
             "        return widened(value).clone()\n",

@@ -54,6 +54,17 @@ PRECISION = (
         ("small elements may be lost", "LOST = 0.5", "LOST = 1.5"),
     ),
     *planted(
+        "evaluator/judge/tf32_products.py",
+        UNIT + "evaluator/judge/test_tf32_products.py",
+        ("factors keep eight bits", "DROPPED_BITS = 13", "DROPPED_BITS = 16"),
+        ("factors are not rounded", "(bits + half)", "(bits + 0)"),
+        (
+            "tf32 is admitted where it is forbidden",
+            "if not reference.precision.allows_tf32 or not",
+            "if not",
+        ),
+    ),
+    *planted(
         "evaluator/judge/variations.py",
         UNIT + "evaluator/judge/test_variations.py",
         ("parts do not differ", "made = made * scale + shift * spread", "made = made + 1"),

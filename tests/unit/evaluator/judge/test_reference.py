@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from tilewright.evaluator.judge import float64_oracle
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
@@ -255,7 +256,7 @@ def test_a_reference_that_cannot_run_in_float64_has_no_float64_result():
 
 def test_a_slow_reference_gets_no_second_float64_run(monkeypatch):
     reference = load(FUNCTION)
-    monkeypatch.setattr(refs, "ORACLE_BUDGET_S", 0.0)
+    monkeypatch.setattr(float64_oracle, "ORACLE_BUDGET_S", 0.0)
     reference.call_s = 1.0
     assert run_double(reference, [torch.ones(2)], [], 1) is None
 
