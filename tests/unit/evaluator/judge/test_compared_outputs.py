@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from tilewright.evaluator.judge.comparison import Expected, compare
+from tilewright.evaluator.judge.comparison import Expected, compare, expect
 
 TWO_OUTPUTS = """import torch
 
@@ -30,6 +30,31 @@ def test_the_allowed_error_is_a_few_roundings_and_a_few_of_the_references_errors
     assert compare(exact, one + 100 * eps).kind == "values"
     assert compare(rough, one + 2e-3).kind == ""
     assert compare(rough, one + 50e-3).kind == "values"
+
+
+def test_one_element_among_many_may_be_off_by_a_few_of_the_references_errors():
+    """The error of a single element does not show in that of the whole output."""
+    signs = torch.tensor([1.0, -1.0]).repeat(2048)
+    rough = Expected(1 + 1e-3 * signs, torch.ones(4096, dtype=torch.float64), 1e-3)
+    near, far = torch.ones(4096), torch.ones(4096)
+    near[7] += 2e-3
+    far[7] += 200e-3
+
+    assert compare(rough, near).kind == ""
+    assert compare(rough, far).kind == "values"
+    assert "[7]" in compare(rough, far).message
+
+
+def test_many_errors_that_are_allowed_by_themselves_are_no_rounding():
+    torch.manual_seed(0)
+    exact = torch.rand(64, 256, dtype=torch.float64) + 1
+    value = exact.bfloat16()
+    eps = torch.finfo(torch.bfloat16).eps
+    off = (exact + 6 * eps).bfloat16()
+
+    assert compare(expect(value, exact), value).kind == ""
+    assert compare(expect(value, exact), off).kind == "values"
+    assert "elements are wrong" not in compare(expect(value, exact), off).message
 
 
 def test_each_output_alone_can_be_wrong(judge):
