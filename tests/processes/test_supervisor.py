@@ -26,6 +26,7 @@ from tilewright.errors import ConfigError, InfrastructureError, ProblemError
 from tilewright.evaluator import server
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import EvalReport
+from tilewright.records.codes import FailureReason
 from tilewright.wire.frames import Channel, Frame
 
 BROKEN = TWICE.replace("torch.tanh(x) * 2", "x @ x @ x")
@@ -167,7 +168,6 @@ def test_evaluate_takes_paths_and_options(settings, tmp_path):
     [
         (("nowhere.py", "add_relu"), ConfigError, "no such file"),
         ((RIGHT, "nothing"), ProblemError, "no problem"),
-        (("x = 1\n", "add_relu"), ConfigError, "no ModelNew or add_relu"),
     ],
 )
 def test_invalid_requests_are_refused_at_once(settings, arguments, error, message):
@@ -179,6 +179,9 @@ def test_a_broken_candidate_is_a_verdict_and_a_broken_baseline_is_not(settings, 
     (tmp_path / "bad.py").write_text("def work(:\n")
 
     assert tilewright.evaluate("def work(:\n", problem(), config=settings).verdict == "failed"
+    nameless = tilewright.evaluate("x = 1\n", problem(), config=settings)
+    assert nameless.outcome.reason == FailureReason.MISSING_ENTRY
+    assert "it defines `x`" in nameless.outcome.message
     with pytest.raises(ConfigError, match="baseline"):
         tilewright.evaluate(RIGHT, problem(), config=settings, baselines=[str(tmp_path / "bad.py")])
     with pytest.raises(ConfigError, match="no such folder"):

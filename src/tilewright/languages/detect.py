@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tilewright.errors import ConfigError
@@ -15,6 +16,7 @@ from tilewright.languages.syntax import (
     calls,
     is_python,
     names_bound,
+    names_defined,
     parse_module,
     parse_modules,
     star_imports,
@@ -22,7 +24,17 @@ from tilewright.languages.syntax import (
 from tilewright.records import SourceFile
 
 _MODULE_ENTRY = "ModelNew"
+MAX_LISTED = 12
+"""Names that the message about a missing entry point lists."""
 _FILLS_NAMESPACE = frozenset({"exec", "globals", "locals", "setattr", "vars"})
+
+
+@dataclass(frozen=True)
+class MissingEntry:
+    """A candidate without its entry point; `message` names what it defines instead."""
+
+    path: str
+    message: str
 
 
 def detect(
@@ -51,12 +63,11 @@ def detect(
 
 def find_entry(
     files: Sequence[SourceFile],
-    language: str,
     problem_entry: str,
     forced: str | None = None,
     aliases: Sequence[str] = (),
-) -> str | Unparseable:
-    """Return the name that the candidate exports, found in its first file, or raise ConfigError.
+) -> str | Unparseable | MissingEntry:
+    """Return the name that the candidate exports, found in its first file.
 
     With `forced` (`--entry`) no other name counts. Else the first defined name of `ModelNew`,
     `problem_entry` and `aliases` counts. A Python file may fill its namespace when it runs (`from x
@@ -75,19 +86,28 @@ def find_entry(
         found = next((name for name in names if name in bound), None)
         if found is None and _is_open(module, files):
             found = forced or problem_entry
-        seen = sorted(name for name in bound if not name.startswith("_"))
+        defined = [*names_defined(module.tree), *sorted(bound - names_bound(module.tree))]
+        seen = [name for name in defined if not name.startswith("_")]
     else:
         sources = [file.text for file in files if file.encoding == "utf-8"]
         found = next((n for n in names if any(defines(text, n) for text in sources)), None)
         seen = list(exported_names("\n".join(sources)))
     if found is None:
-        allowed = " or ".join(dict.fromkeys(names))
-        listed = ", ".join(seen[:12]) + (", ..." if len(seen) > 12 else "")
-        raise ConfigError(
-            f"{first.path}: no {allowed} in this {language} candidate; it defines "
-            f"{listed or 'nothing'}; name the entry point with --entry NAME"
-        )
+        return MissingEntry(first.path, _missing_text(names, seen))
     return found
+
+
+def _missing_text(names: Sequence[str], seen: Sequence[str]) -> str:
+    """Return what a candidate lacks, what it defines, and what to do."""
+    wanted = [f"`{name}`" for name in dict.fromkeys(names)]
+    lacks = f"it does not define {wanted[0]}"
+    if len(wanted) > 1:
+        lacks = f"it defines neither {', '.join(wanted[:-1])} nor {wanted[-1]}"
+    if not seen:
+        return f"{lacks}; it defines nothing"
+    listed = ", ".join(f"`{name}`" for name in seen[:MAX_LISTED])
+    more = ", ..." if len(seen) > MAX_LISTED else ""
+    return f"{lacks}; it defines {listed}{more}. Rename one, or name it with --entry {seen[0]}"
 
 
 def exports(file: SourceFile, name: str) -> bool:

@@ -171,6 +171,17 @@ def names_bound(tree: ast.Module) -> frozenset[str]:
     return frozenset(name for statement in _top_level(tree) for name in _bound_by(statement))
 
 
+def names_defined(tree: ast.Module) -> list[str]:
+    """Return the functions, classes and variables of the top level in order, without imports."""
+    found = (
+        name
+        for statement in _top_level(tree)
+        if not isinstance(statement, ast.Import | ast.ImportFrom)
+        for name in sorted(_bound_by(statement))
+    )
+    return list(dict.fromkeys(found))
+
+
 def star_imports(module: Module) -> tuple[str, ...]:
     """Return the modules of `from x import *`, with leading dots of relative ones removed."""
     found = (node for node in module.nodes if isinstance(node, ast.ImportFrom))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright.errors import ConfigError
 from tilewright.languages.base import SOURCE_SUFFIXES
-from tilewright.languages.detect import detect, find_entry, main_first
+from tilewright.languages.detect import MissingEntry, detect, find_entry, main_first
 from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
 from tilewright.records.base import is_text
@@ -126,16 +126,21 @@ def make_candidate(
     entry: str | None = None,
     allow_imports: tuple[str, ...] = (),
 ) -> Candidate | tuple[Candidate, Failed]:
-    """Return the candidate in `files`, and a failure too if its Python does not parse."""
+    """Return the candidate in `files`, and a failure too if it cannot be used.
+
+    Its Python does not parse then, or it lacks its entry point.
+    """
     expected = entry or problem.entry
     files = main_first(files, expected)
-    name = found = detect(files, language)
+    name = detect(files, language)
+    found: str | Unparseable | MissingEntry = name
     if isinstance(name, str):
-        found = find_entry(files, name, problem.entry, entry, problem.aliases)
-    if isinstance(found, Unparseable):
-        candidate = Candidate(language=language or "torch", files=files, entry=expected)
+        found = find_entry(files, problem.entry, entry, problem.aliases)
+    if isinstance(found, Unparseable | MissingEntry):
+        parsed = isinstance(found, MissingEntry)
+        spoken = str(name) if parsed else language or "torch"
+        candidate = Candidate(language=spoken, files=files, entry=expected)
+        reason = FailureReason.MISSING_ENTRY if parsed else FailureReason.SYNTAX_ERROR
         message = f"{found.path}: {found.message}"
-        return candidate, Failed(
-            stage=Stage.BUILD, reason=FailureReason.SYNTAX_ERROR, message=message
-        )
+        return candidate, Failed(stage=Stage.BUILD, reason=reason, message=message)
     return Candidate(language=str(name), files=files, entry=found, allow_imports=allow_imports)

@@ -130,6 +130,8 @@ class FailureReason(StrEnum):
     """Why a candidate failed."""
 
     SYNTAX_ERROR = "syntax_error"
+    MISSING_ENTRY = "missing_entry"
+    """Its entry point is defined nowhere."""
     BUILD = "build"
     EXCEPTION = "exception"
     CRASH = "crash"

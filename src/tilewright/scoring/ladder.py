@@ -33,7 +33,12 @@ GAIN_ERRORS = 2.0
 """Standard errors of a gain that it must exceed, so that noise earns nothing."""
 _UNCOMPILED_STAGES = frozenset({Stage.BUILD, Stage.PRECOMPILE})
 _UNCOMPILED_REASONS = frozenset(
-    {FailureReason.SYNTAX_ERROR, FailureReason.BUILD, FailureReason.NO_CANDIDATE}
+    {
+        FailureReason.SYNTAX_ERROR,
+        FailureReason.MISSING_ENTRY,
+        FailureReason.BUILD,
+        FailureReason.NO_CANDIDATE,
+    }
 )
 
 

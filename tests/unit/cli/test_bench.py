@@ -62,8 +62,8 @@ def test_a_candidate_without_an_entry_point_fails_and_the_run_continues(run):
     result = run("bench", "softmax", "--candidates", "rows.jsonl", "--json")
     numbers = json.loads(result.stdout)["protocols"]["strict"]
     assert numbers["verdicts"] == {"correct": 1, "failed": 1}
-    assert "#1: failed (syntax_error in build: " in result.stderr
-    assert "no ModelNew or softmax" in result.stderr
+    assert "#1: failed (missing_entry in build: " in result.stderr
+    assert "neither `ModelNew` nor `softmax`" in result.stderr
 
 
 @pytest.mark.parametrize(

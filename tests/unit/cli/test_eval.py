@@ -104,8 +104,6 @@ def test_flags_that_stand_for_a_setting_name_that_setting():
         (["eval", "missing.py", "-p", "add_relu"], 2, "missing.py: no such file"),
         (["eval", "fast.py", "-p", "missing"], 3, "no problem 'missing'"),
         (["eval", "fast.py", "-p", "fast.py"], 3, "not a problem"),
-        (["eval", "fast.py", "-p", "softmax"], 2, "no ModelNew or softmax"),
-        (["eval", "fast.py", "-p", "add_relu", "--entry", "f"], 2, "no f in this torch"),
         (["eval", "fast.py", "-p", "add_relu", "--language", "zig"], 2, "'zig'"),
         (["eval", "fast.py", "-p", "add_relu", "--protocol", "x"], 2, "'--protocol'"),
         (["eval", "fast.py", "-p", "add_relu", "--device", "tpu"], 2, "known: cpu, cuda"),

@@ -31,6 +31,7 @@ from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
 from tilewright.languages.base import SOURCE_SUFFIXES, BuildPlan, Language
+from tilewright.languages.detect import MissingEntry, find_entry
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
@@ -83,6 +84,8 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
         if isinstance(parsed, Unparseable):
             message = f"{parsed.path}: {parsed.message}"
             raise EvaluationEnded.failed(Stage.BUILD, FailureReason.SYNTAX_ERROR, message)
+    if name == "candidate":
+        _require_entry(session, candidate)
     plan = _language(candidate.language).plan(candidate)
     made = {} if plan.kind == "none" else _planned(session, plan, candidate)
     made = {**made, **requested_artifacts(session, name, candidate)}
@@ -93,6 +96,16 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
         raise EvaluationEnded.failed(Stage.BUILD, FailureReason.BUILD, message)
     session.runners.builds[name] = Build(plan.loader, made)
     return plan
+
+
+def _require_entry(session: EvaluationSession, candidate: Candidate) -> None:
+    """End the evaluation if the candidate does not define its entry point."""
+    problem = session.request.problem
+    forced = candidate.entry if candidate.entry != problem.entry else None
+    found = find_entry(candidate.files, problem.entry, forced, problem.aliases)
+    if isinstance(found, MissingEntry):
+        message = f"{found.path}: {found.message}"
+        raise EvaluationEnded.failed(Stage.BUILD, FailureReason.MISSING_ENTRY, message)
 
 
 def _planned(session: EvaluationSession, plan: BuildPlan, candidate: Candidate) -> dict[str, bytes]:

@@ -14,7 +14,12 @@ from tilewright.loop.strategies.openevolve import IslandOptions, IslandSearch, c
 from tilewright.records.codes import FailureReason, Stage
 from tilewright.records.events import EvalSummary, Turn
 
-NOT_BUILT = (FailureReason.SYNTAX_ERROR, FailureReason.BUILD, FailureReason.NO_CANDIDATE)
+NOT_BUILT = (
+    FailureReason.SYNTAX_ERROR,
+    FailureReason.MISSING_ENTRY,
+    FailureReason.BUILD,
+    FailureReason.NO_CANDIDATE,
+)
 BUILD_STAGES = (Stage.BUILD, Stage.PRECOMPILE)
 """A failure in these stages, for example a time limit, means that there was nothing to run."""
 
