@@ -28,7 +28,7 @@ from benchmarks.attacks.corpus_files import expectation_missed, read_corpus
 from benchmarks.bars import ROOT, Bar, quick_settings
 from benchmarks.serve import hostile_references as references
 from tilewright.api import build_request
-from tilewright.executors.client import Client
+from tilewright.client import Client
 from tilewright.serve.auth import make_token
 
 CORPUS = ROOT / "tests" / "corpus" / "hacks"

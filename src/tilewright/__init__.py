@@ -8,10 +8,12 @@ from tilewright._version import __version__
 
 if TYPE_CHECKING:
     from tilewright.api import evaluate, evaluate_async
+    from tilewright.client import Client
     from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
 
 __all__ = [
     "Candidate",
+    "Client",
     "EvalReport",
     "EvalRequest",
     "Problem",
@@ -27,5 +29,11 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
     import importlib
 
-    home = "tilewright.api" if name.startswith("evaluate") else "tilewright.records"
-    return getattr(importlib.import_module(home), name)
+    homes = {"evaluate": "api", "evaluate_async": "api", "Client": "client"}
+    home = homes.get(name, "records")
+    return getattr(importlib.import_module(f"tilewright.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, so that a REPL and a notebook complete them."""
+    return sorted(__all__)

@@ -11,14 +11,13 @@ import atexit
 import contextlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from tilewright._version import __version__
-from tilewright.config import LOCAL, Config
-from tilewright.config import load as load_config
+from tilewright.config import LOCAL, Config, Given, settings_of
 from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.devices.recorded_environment import environment
 from tilewright.executors.base import Executor, Progress, ignore_progress
@@ -34,35 +33,38 @@ _executors: dict[tuple[str, Path], Executor] = {}
 
 
 def evaluate(
-    candidate: str | Path | Candidate,
-    problem: str | Path | Problem,
+    candidate: str | Path | Candidate | Callable[..., Any],
+    problem: str | Path | Problem | tuple[Callable[..., Any], Callable[..., Any]],
     *,
     baselines: Sequence[str] | None = None,
     protocol: str | None = None,
     language: str | None = None,
     entry: str | None = None,
-    config: Config | None = None,
+    config: Given = None,
     progress: Progress | None = None,
 ) -> EvalReport:
     """Judge a candidate against a problem and return the report.
 
     Args:
-        candidate: a path to a file or folder, source text with a line break, or a record.
-        problem: a path, the name of a bundled problem, or a record.
+        candidate: source text, a path to a file or folder, a function, or a record.
+        problem: an address such as `softmax` or `kernelbench/level1-19`, a path, source text, a
+            record, or two functions: the reference, and one that returns its inputs. The latter
+            takes nothing, a `torch.Generator`, or a case and a generator.
         baselines: `eager`, `compile`, `max-autotune`, or paths of other candidates; default:
             the config's.
         protocol: `strict` or `official`; default: the config's.
         language: the language; default: detected from the source.
         entry: the exported name; default: `ModelNew` or the problem's.
-        config: settings; default: those of `tilewright.config.load()`.
+        config: settings: a mapping such as `{"eval": {"device": "cpu"}}`, a list such as
+            `["eval.device=cpu"]`, or a tree; default: those of `tilewright.config.load()`.
         progress: called with an event's name and its fields, from this thread.
 
     Raises:
-        ConfigError: the candidate cannot be read or has no entry point.
+        ConfigError: an argument has a wrong type or value, or a file cannot be read.
         ProblemError: the problem cannot be used.
         InfrastructureError: an internal error occurred twice.
     """
-    settings = config or load_config()
+    settings = settings_of(config)
     section = settings.eval.model_dump()
     if protocol is not None:
         section["protocol"] = protocol
@@ -74,8 +76,8 @@ def evaluate(
 
 
 async def evaluate_async(
-    candidate: str | Path | Candidate,
-    problem: str | Path | Problem,
+    candidate: str | Path | Candidate | Callable[..., Any],
+    problem: str | Path | Problem | tuple[Callable[..., Any], Callable[..., Any]],
     **options: Any,  # noqa: ANN401 - those of `evaluate`
 ) -> EvalReport:
     """Judge a candidate without blocking the event loop. The arguments are those of `evaluate`."""

@@ -11,9 +11,9 @@ import pytest
 import tilewright
 from tests.services.test_serve import GOOD, Server, asked, request, token_of
 from tests.services.test_serve_follow import ENDLESS
+from tilewright.client import Client
 from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError, TooLarge
-from tilewright.executors.client import Client
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")

@@ -17,8 +17,8 @@ import urllib.request
 import pytest
 
 from tests.services.test_serve import BAD, GOOD, Server, asked, request, submit, token_of
+from tilewright.client import Client
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.executors.client import Client
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")

@@ -6,6 +6,7 @@ gives two defaults: `TILEWRIGHT_HOME` for `home`, `TILEWRIGHT_PLUGINS` for `plug
 
 from __future__ import annotations
 
+from tilewright.config.given import Given, settings_of
 from tilewright.config.loader import (
     HOME_VARIABLE,
     PLUGINS_VARIABLE,
@@ -33,6 +34,7 @@ __all__ = [
     "RENAMED_SETTINGS",
     "RENAMED_TRAINING",
     "Config",
+    "Given",
     "LoopSection",
     "ModelSection",
     "Section",
@@ -41,4 +43,5 @@ __all__ = [
     "leaves",
     "load",
     "load_around",
+    "settings_of",
 ]

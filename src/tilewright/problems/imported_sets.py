@@ -14,7 +14,13 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from tilewright.errors import ProblemError, RecordError
-from tilewright.problems.loader import bundled_names, find_problem, read_problem
+from tilewright.problems.loader import (
+    BUNDLED,
+    MAX_QUOTED,
+    bundled_names,
+    find_problem,
+    read_problem,
+)
 from tilewright.problems.sets.base import Found, ProblemSet
 from tilewright.records import Problem
 from tilewright.records.parquet import LeftOut
@@ -135,6 +141,27 @@ def find_one(address: str, home: Path) -> Problem:
     listed = ", ".join(f"{inside}{item.id}" for item in found[:3])
     more = ", ..." if len(found) > 3 else ""
     raise ProblemError(f"{address} holds {len(found)} problems: give one of {listed}{more}")
+
+
+def find_named(address: str, home: Path) -> Problem:
+    """Return a bundled problem or one of an imported set; an address is never a path here."""
+    bundled = address.removeprefix("bundled/")
+    if bundled in bundled_names():
+        return read_problem(BUNDLED / bundled / "problem.py", group="bundled/")
+    base, _, revision = address.partition("@")
+    name, _, rest = base.partition("/")
+    if name not in catalogue("problem_sets"):
+        raise ProblemError(
+            f"no problem {address[:MAX_QUOTED]!r}: give its source text, the name of a bundled "
+            f"problem ({', '.join(bundled_names())}) or one of an imported set"
+        )
+    chosen = [
+        item for item in _read(_choose(home, name, revision)) if _matches(item.id, name, rest)
+    ]
+    if len(chosen) != 1:
+        text = f"{len(chosen)} problems have the address {address[:MAX_QUOTED]!r}; give that of one"
+        raise ProblemError(text)
+    return chosen[0]
 
 
 def _kept(path: Path, found: Found, left_out: LeftOut) -> list[Problem]:

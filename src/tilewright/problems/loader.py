@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import os
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,12 @@ def find_problem(address: str) -> Problem:
         return read_problem(BUNDLED / name / "problem.py", group="bundled/")
     if os.path.isfile(f"{address}.py"):
         return read_problem(Path(f"{address}.py"))
+    known = bundled_names()
+    near = difflib.get_close_matches(name[:MAX_QUOTED], known, n=1)
+    suggestion = f"did you mean {near[0]}? " if near else ""
     raise ProblemError(
         f"no problem {address[:MAX_QUOTED]!r}: it is neither a file nor a bundled problem; "
-        f"bundled: {', '.join(bundled_names())}"
+        f"{suggestion}bundled: {', '.join(known)}"
     )
 
 

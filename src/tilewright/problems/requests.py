@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.evaluator.context import COMPILE_MODES
 from tilewright.problems.candidates import make_candidate, read_files
-from tilewright.problems.imported_sets import find_one
-from tilewright.records import Baseline, Candidate, EvalRequest, Problem, SourceFile
+from tilewright.problems.function_source import entry_of
+from tilewright.problems.given_sources import candidate_files, problem_of
+from tilewright.records import Baseline, Candidate, EvalRequest, Problem
 from tilewright.wire.names import ISOLATION_LAYERS
 
 RESERVED = {"candidate", "eager", *COMPILE_MODES}
@@ -19,8 +21,8 @@ RESERVED = {"candidate", "eager", *COMPILE_MODES}
 
 
 def build_request(
-    candidate: str | Path | Candidate,
-    problem: str | Path | Problem,
+    candidate: str | Path | Candidate | Callable[..., Any],
+    problem: str | Path | Problem | tuple[Callable[..., Any], Callable[..., Any]],
     settings: Config,
     *,
     language: str | None = None,
@@ -29,7 +31,7 @@ def build_request(
     seed: str | None = None,
 ) -> EvalRequest:
     """Return the request for these arguments; a broken candidate still gives one."""
-    target = find_one(str(problem), settings.home) if isinstance(problem, str | Path) else problem
+    target = problem_of(problem, settings.home)
     imports = tuple(str(Path(path).resolve()) for path in allow_imports)
     for path in imports:
         if not Path(path).is_dir():
@@ -61,7 +63,7 @@ def build_request(
 
 
 def _candidate(
-    source: str | Path | Candidate,
+    source: object,
     problem: Problem,
     language: str | None,
     entry: str | None,
@@ -69,13 +71,10 @@ def _candidate(
 ) -> Candidate:
     if isinstance(source, Candidate):
         return source
-    if isinstance(source, str) and "\n" in source:
-        # Half a surrogate pair, as models write them, is no text and cannot be sent on.
-        text = source.encode(errors="replace").decode()
-        files: tuple[SourceFile, ...] = (SourceFile(path="candidate.py", text=text),)
-    else:
-        files = read_files(str(source))
-    made = make_candidate(files, problem, language=language, entry=entry, allow_imports=imports)
+    entry = entry or entry_of(source)
+    made = make_candidate(
+        candidate_files(source), problem, language=language, entry=entry, allow_imports=imports
+    )
     return made[0] if isinstance(made, tuple) else made
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import importlib
+from collections.abc import Callable
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, NonNegativeInt
 
@@ -187,3 +189,32 @@ class EvalReport(Record):
             raise ValueError(f"verdict {self.verdict} but outcome {self.outcome.verdict}")
         if self.speedup is not None and not isinstance(self.outcome, Correct):
             raise ValueError("a speed-up is only reported for a correct candidate")
+
+    def __str__(self) -> str:
+        """Return the text that `tilewright eval` prints."""
+        return str(_display("summary")(self))
+
+    def __repr__(self) -> str:
+        """Return the verdict with the speed-up or the reason, in one line."""
+        return str(_display("line")(self))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return str(_display("page")(self))
+
+    @property
+    def conclusion(self) -> str | None:
+        """`faster`, `slower` or `no measurable difference`; `None` without an interval."""
+        found: str | None = _display("conclusion")(self)
+        return found
+
+    def explain(self) -> str:
+        """Return the text of `tilewright explain`."""
+        return str(_display("explanation")(self))
+
+
+def _display(name: str) -> Callable[[EvalReport], Any]:
+    # By name: records import nothing above them, and the texts belong to the command line.
+    shown = importlib.import_module("tilewright.cli.report_display")
+    function: Callable[[EvalReport], Any] = getattr(shown, name)
+    return function

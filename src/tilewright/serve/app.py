@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError
 from tilewright._version import __version__
 from tilewright.errors import InfrastructureError, RecordError
 from tilewright.records import EvalReport
-from tilewright.serve import schemas
+from tilewright.serve import evaluations, schemas
 from tilewright.serve.dependencies import (
     REFUSALS,
     CurrentClient,
@@ -98,6 +98,7 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
     app.add_exception_handler(UnicodeEncodeError, _invalid_text)
     app.add_exception_handler(PydanticSerializationError, _invalid_text)
     for path, call, method, status, kind in (
+        ("/v1/evaluations", evaluations.evaluate, "POST", 202, JSON),
         ("/v1/tasks", submit, "POST", 202, JSON),
         ("/v1/tasks/batch", submit_many, "POST", 202, JSON),
         ("/v1/tasks", tasks, "GET", 200, JSON),

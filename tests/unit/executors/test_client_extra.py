@@ -10,7 +10,7 @@ import pytest
 
 BY_CLIENT = (
     "from tilewright.errors import ConfigError\n"
-    "from tilewright.executors.client import Client\n"
+    "from tilewright.client import Client\n"
     "try:\n"
     "    Client('http://127.0.0.1:9')\n"
     "except ConfigError as error:\n"

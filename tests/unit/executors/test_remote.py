@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests import sample_reports as reports
+from tilewright.client import Client
 from tilewright.errors import ConfigError, InfrastructureError, RecordError
-from tilewright.executors.client import Client
 from tilewright.executors.remote import MAX_SUBMISSIONS, RemoteExecutor
 
 REPORT = reports.correct().to_json()

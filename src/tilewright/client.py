@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tilewright import errors
+from tilewright.config import Given, settings_of
+from tilewright.executors.base import ignore_progress
 from tilewright.executors.remote import (
     MAX_WAIT_S,
     Patience,
@@ -17,7 +20,10 @@ from tilewright.executors.remote import (
     Steps,
     both,
 )
-from tilewright.records import EvalReport, EvalRequest
+from tilewright.problems.function_source import entry_of
+from tilewright.problems.given_sources import candidate_files, is_address
+from tilewright.problems.requests import build_request
+from tilewright.records import Candidate, EvalReport, EvalRequest
 
 if TYPE_CHECKING:
     import httpx
@@ -52,6 +58,54 @@ class Client(RemoteExecutor):
         ConfigError: of every method: the server refuses the request, or you have no such task.
         InfrastructureError: of every method: the server does not answer for `patience_s` seconds.
     """
+
+    def _evaluate_given(
+        self,
+        candidate: EvalRequest | str | Path | Candidate | Callable[..., Any],
+        problem: Any = None,  # noqa: ANN401 - as `tilewright.evaluate` takes it
+        *,
+        language: str | None = None,
+        entry: str | None = None,
+        config: Given = None,
+        deadline_s: float | None = None,
+    ) -> Steps[EvalReport]:
+        """Submit one candidate and return its report.
+
+        Args:
+            candidate: source text, a path here, a function, a record, or a whole request.
+            problem: an address at the server, source text, a path here, a record, or two functions,
+                as `tilewright.evaluate` takes them. Not with a request.
+            language: the language; default: detected from the source.
+            entry: the exported name; default: `ModelNew` or the problem's.
+            config: settings of the evaluation; default: the server's for texts, ours otherwise.
+            deadline_s: seconds from now after which the task may not start any more.
+
+        Raises:
+            ProblemError: the problem cannot be used.
+        """
+        if isinstance(candidate, EvalRequest):
+            given = problem if callable(problem) else ignore_progress
+            return (yield from self._evaluate(candidate, given, deadline_s=deadline_s))
+        if problem is None:
+            raise errors.ConfigError("problem: give an address, source text, a path or functions")
+        if config is None and isinstance(problem, str) and is_address(problem):
+            files = candidate_files(candidate)
+            body = {
+                "code": {file.path: file.text for file in files},
+                "problem": problem,
+                "language": language,
+                "entry": entry or entry_of(candidate),
+                "deadline_s": deadline_s,
+            }
+            task = yield from self._asked("POST", "/v1/evaluations", body)
+            return (yield from self._report(task["key"]))
+        request = build_request(
+            candidate, problem, settings_of(config), language=language, entry=entry
+        )
+        return (yield from self._evaluate(request, deadline_s=deadline_s))
+
+    # Of a request it is as the base's; it takes other forms too.
+    evaluate, evaluate_async = both(_evaluate_given)  # type: ignore[assignment]
 
     def _submit(
         self,
