@@ -1,7 +1,7 @@
 """The source text of functions that live in a process, with the names that they use.
 
 Modules are imported again, functions and classes of the same file are written out, and constants
-are written as literals. What has no source text is named.
+are written as literals. An error names a value that no text can express.
 """
 
 from __future__ import annotations

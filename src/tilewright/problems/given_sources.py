@@ -99,7 +99,7 @@ def problem_of(given: object, home: Path) -> Problem:
 def problem_of_client(given: str, home: Path) -> Problem:
     """Return a problem that a client of a server gives: source text or an address.
 
-    No path of this machine is looked at. Raises ProblemError as `problem_of` does.
+    It reads no path of this machine. Raises ProblemError as `problem_of` does.
     """
     if "\n" in given or _is_statement(given):
         return _parsed(given, TEXT_ENTRY)
