@@ -163,8 +163,10 @@ def reference(x):
 def test_an_output_that_proves_nothing_rejects_nobody(evaluator, rows, made):
     problem = PROBLEM_OF_ONE.replace("ROWS", rows).replace("MADE", made)
     source = f"import torch\n\n\ndef work(x):\n    return {made}\n"
-    report = evaluator.judge(a_request(problem, source, language="triton"))
+    # Under `strict` such a problem is unsound, and no candidate is run.
+    report = evaluator.judge(a_request(problem, source, language="triton", protocol="official"))
 
+    assert report.verdict == "correct"
     assert "unused_kernel" not in [finding.code for finding in report.findings]
 
 
