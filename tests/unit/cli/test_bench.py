@@ -55,11 +55,11 @@ def test_a_run_resumes_where_its_limit_ended_it(run, judged):
     assert f"next: tilewright report {document['run']}" in again.stderr
 
 
-@pytest.mark.usefixtures("judged")
 def test_a_candidate_without_an_entry_point_fails_and_the_run_continues(run):
     other = json.dumps({"problem": "softmax", "code": "def nobody(x):\n    return x\n"})
     Path("rows.jsonl").write_text(rows(1) + other + "\n")
-    result = run("bench", "softmax", "--candidates", "rows.jsonl", "--json")
+    untimed = ("--set", "eval.timing.enabled=false")
+    result = run("bench", "softmax", "--candidates", "rows.jsonl", "--json", *untimed)
     numbers = json.loads(result.stdout)["protocols"]["strict"]
     assert numbers["verdicts"] == {"correct": 1, "failed": 1}
     assert "#1: failed (missing_entry in build: " in result.stderr

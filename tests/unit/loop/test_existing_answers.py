@@ -19,7 +19,7 @@ from tilewright.loop.existing_answers import REFERENCE, read_answers
 from tilewright.loop.rollout_environment import requested
 from tilewright.problems.imported_sets import problem_set
 from tilewright.problems.loader import find_problem
-from tilewright.records import Problem, SourceFile
+from tilewright.records import EvalRequest, Problem, SourceFile
 from tilewright.records.events import Ask, EvalSummary, Turn
 
 
@@ -244,7 +244,7 @@ def test_an_invalid_candidate_fails_with_the_tolerance_of_its_problem(problems):
     settings = config.load(overrides=("eval.protocol=official",), environ={})
     tight = problems[0].model_copy(update={"tolerance": 1e-4})
     for problem, tolerance in ((tight, 1e-4), (problems[0], None)):
-        found = requested((SourceFile(path="a.py", text="x = 1"),), problem, settings)
+        found = requested((SourceFile(path="a.txt", text="x = 1"),), problem, settings)
         assert isinstance(found, EvalSummary)
         assert found.tolerance == tolerance
 
@@ -258,14 +258,15 @@ def test_an_invalid_candidate_fails_with_the_tolerance_of_its_problem(problems):
         {"predict": ""},
     ],
 )
-def test_an_answer_without_code_is_a_candidate_that_fails(tmp_path, problems, row):
+def test_an_answer_without_code_is_a_candidate_without_text(tmp_path, problems, row):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"problem": "level1-2", **row}) + "\n")
     assert read(path, problems) == ({"kernelbench/level1-2#0": ""}, [])
     (answer,) = read_answers(str(path), problems).sources.values()
     found = requested(answer, problems[0], config.load(environ={}))
-    assert isinstance(found, EvalSummary)
-    assert found.verdict == "failed"
+    assert isinstance(found, EvalRequest)
+    # The evaluator reports that it lacks its entry point.
+    assert [file.text for file in found.candidate.files] == [""]
 
 
 def test_a_conversation_answers_the_problem_whose_reference_it_shows(tmp_path, problems):

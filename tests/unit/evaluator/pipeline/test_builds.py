@@ -66,7 +66,7 @@ def test_python_that_does_not_parse_is_not_built(ended):
 
 
 def test_cuda_without_a_device_is_not_judged(ended):
-    outcome = ended(candidate("__global__ void k() {}", "work.cu", "cuda"))
+    outcome = ended(candidate('extern "C" int work(int n) { return n; }', "work.cu", "cuda"))
 
     assert isinstance(outcome, Unjudged)
     assert outcome.reason == "no_device"
