@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ import psutil
 import pytest
 
 from tests.conventions.tree import ROOT, SOURCE
+from tilewright.evaluator.devices.devices import find_device, plan_cores
+from tilewright.evaluator.processes.host import lease_name
+from tilewright.evaluator.processes.prefork import open_lock
+from tilewright.records.file_lock import try_lock
 from tilewright.records.run_folder import read_report
 from tilewright.reports.loader import read_run
 
@@ -55,10 +60,11 @@ async def connected(folder: Path, problem: str, *words: str) -> AsyncIterator[Ca
         ):
             await session.initialize()
             tools = {tool.name for tool in (await session.list_tools()).tools}
-            assert tools == {"evaluate", "explain", "problem", "history"}
+            assert tools == {"evaluate", "explain", "problem", "history", "best_code"}
 
             async def call(name: str, **arguments: Any) -> tuple[bool, str]:
-                found = await session.call_tool(name, arguments)
+                heard = arguments.pop("heard", None)
+                found = await session.call_tool(name, arguments, progress_callback=heard)
                 (content,) = found.content
                 # Version 1 of the package and version 2 call the attribute differently.
                 return found.model_dump(by_alias=True)["isError"], content.text
@@ -71,6 +77,16 @@ async def said(call: Call, name: str, **arguments: Any) -> str:
     failed, text = await call(name, **arguments)
     assert not failed, text
     return text
+
+
+@contextmanager
+def held_device() -> Iterator[None]:
+    """Hold the lease of the CPU, as another evaluation does."""
+    cores = plan_cores(sorted(os.sched_getaffinity(0)))
+    with open_lock(lease_name(find_device("cpu"), cores)) as file:
+        while not try_lock(file):
+            time.sleep(0.05)
+        yield
 
 
 def the_run(folder: Path) -> Path:
@@ -106,6 +122,7 @@ def test_an_agent_improves_from_incorrect_to_correct(tmp_path, caplog):
             for title in ("Times:", "Outputs:", "Stages:"):
                 assert title in explained
             assert "First wrong: tiny" in await said(call, "explain", turn=1)
+            assert await said(call, "best_code") == HONEST.read_text()
             failed, text = await call("explain", turn=4)
             assert failed
             assert "no turn 4" in text
@@ -252,3 +269,49 @@ def test_an_unknown_problem_ends_the_command_with_one_line(tmp_path):
     done = subprocess.run(command("nothing"), cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("tilewright: error: ")
+
+
+def test_progress_arrives_while_another_evaluation_holds_the_device(tmp_path):
+    heard: list[tuple[float, str]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        assert total is None
+        heard.append((progress, message or ""))
+
+    async def wait_for_the_device() -> str:
+        async with connected(tmp_path, "softmax", *UNTIMED) as call:
+            with held_device():
+                evaluation = asyncio.create_task(
+                    said(call, "evaluate", code=HONEST.read_text(), heard=note)
+                )
+                await asyncio.sleep(11)
+                assert not evaluation.done()
+            return await evaluation
+
+    assert "Verdict: correct." in asyncio.run(wait_for_the_device())
+    seconds = [progress for progress, _ in heard]
+    assert len(seconds) >= 3
+    assert seconds == sorted(seconds)
+    assert max(b - a for a, b in pairwise(seconds)) < 5
+    assert any("in use by another evaluation" in message for _, message in heard)
+
+
+def test_tools_that_change_nothing_say_so(tmp_path):
+    async def listed() -> dict[str, bool]:
+        first, *rest = command("softmax")
+        server = mcp.StdioServerParameters(
+            command=first, args=rest, cwd=tmp_path, env={"TILEWRIGHT_HOME": str(tmp_path)}
+        )
+        async with (
+            stdio_client(server) as (reads, writes),
+            mcp.ClientSession(reads, writes) as session,
+        ):
+            await session.initialize()
+            tools = (await session.list_tools()).model_dump(by_alias=True)["tools"]
+            return {tool["name"]: tool["annotations"]["readOnlyHint"] for tool in tools}
+
+    found = asyncio.run(listed())
+    assert found == {
+        **dict.fromkeys(("explain", "problem", "history", "best_code"), True),
+        "evaluate": False,
+    }

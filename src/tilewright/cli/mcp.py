@@ -71,6 +71,8 @@ def _serve(address: str, settings: Config, verbose: bool) -> None:
 
     def on_progress(event: str, fields: dict[str, Any]) -> None:
         text = describe(event, fields)
+        if text:
+            run.doing = printable(text)
         if text and (verbose or event in LOUD):
             print_line(printable(text))
 

@@ -58,6 +58,8 @@ class AgentRun:
         self._judge: AnswerEvaluator | None = None
         self.folder: Path | None = None
         """The run folder; `None` before the first answer."""
+        self.doing = "waiting for the evaluation before it"
+        """The latest step of the running evaluation."""
 
     def evaluate(self, code: str) -> str:
         """Evaluate a candidate and return the feedback; an exception if it has no verdict."""
@@ -101,6 +103,16 @@ class AgentRun:
     def problem(self) -> str:
         """Return what must be computed and what an answer looks like."""
         return f"{opening(self._problem, self._settings.loop.language)}\n{HOW_TO_SEND}"
+
+    def best_code(self) -> str:
+        """Return the source of the best turn; `ConfigError` if no turn is correct."""
+        best = self._best()
+        if best is None or self.folder is None:
+            raise ConfigError("no turn is correct yet, so there is no best code")
+        report = best[1].judgements[0].report
+        if not report:
+            raise ConfigError(f"turn {best[0]} has no report")
+        return read_report(self.folder / report).request.candidate.files[0].text
 
     def history(self) -> str:
         """Return one line for each turn."""

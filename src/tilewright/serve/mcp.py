@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,14 +26,17 @@ from tilewright._version import __version__
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
 from tilewright.serve.agent_session import AgentRun
 
+PROGRESS_S = 3.0
+"""Seconds between two notifications of progress. Clients give up after 60 s without an answer."""
 NAME = "tilewright"
 """Name of the server for its clients."""
 INSTRUCTIONS = """\
 tilewright judges GPU kernels. Here it judges answers to one problem, for which a fast \
 implementation is needed. Call `problem` first. Then write a candidate and send the whole file to \
 `evaluate`, read the feedback, and send a better one. `explain` gives details of a turn, `history` \
-lists all turns. Only the result of `evaluate` counts; processes that never ran your code \
-compute it. A call takes from seconds to some minutes, and one runs at a time."""
+lists all turns, and `best_code` returns the fastest correct file. Only the result of \
+`evaluate` counts; processes that never ran your code compute it. A call takes from seconds to \
+some minutes, and one runs at a time."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,10 @@ class Sdk:
     make: Callable[..., Any]
     failure: type[Exception]
     """Exception of a tool that becomes an answer marked as an error."""
+    context: type
+    """Type of the argument by which a tool reports its progress."""
+    annotations: Callable[[dict[str, Any]], Any]
+    """Makes a tool's annotations of their fields."""
     wire: Callable[[], Any]
     """Context in which only the protocol can write to standard output."""
 
@@ -55,10 +63,12 @@ def load_sdk() -> Sdk:
     except ModuleNotFoundError:
         made = importlib.import_module("mcp.server.fastmcp")
     failure = importlib.import_module(f"{made.__name__}.exceptions").ToolError
+    annotations = importlib.import_module("mcp.types").ToolAnnotations.model_validate
     if hasattr(made, "FastMCP"):
-        return Sdk(made.FastMCP, failure, _own_wire)
+        return Sdk(made.FastMCP, failure, made.Context, annotations, _own_wire)
+    server = partial(made.MCPServer, version=__version__)
     # Version 2 redirects standard output itself.
-    return Sdk(partial(made.MCPServer, version=__version__), failure, nullcontext)
+    return Sdk(server, failure, made.Context, annotations, nullcontext)
 
 
 def serve(
@@ -72,8 +82,17 @@ def serve(
     with ThreadPoolExecutor(1, "evaluate") as one_by_one:
         tools = _Tools(run, one_by_one, sdk.failure, warn)
         server = sdk.make(NAME, instructions=INSTRUCTIONS, log_level="WARNING")
-        for tool in (tools.evaluate, tools.explain, tools.problem, tools.history):
-            server.add_tool(tool, description=inspect.getdoc(tool), structured_output=False)
+        # The package finds the argument for progress by this type, which is known only now.
+        _Tools.evaluate.__annotations__["context"] = sdk.context
+        reading = (tools.explain, tools.problem, tools.history, tools.best_code)
+        for tool in (tools.evaluate, *reading):
+            hints = {"readOnlyHint": tool in reading, "openWorldHint": False}
+            server.add_tool(
+                tool,
+                description=inspect.getdoc(tool),
+                annotations=sdk.annotations(hints),
+                structured_output=False,
+            )
         try:
             with sdk.wire():
                 server.run()
@@ -92,7 +111,9 @@ class _Tools:
     warn: Callable[[str], None]
 
     async def evaluate(
-        self, code: Annotated[str, Field(description="The whole source file of a candidate.")]
+        self,
+        code: Annotated[str, Field(description="The whole source file of a candidate.")],
+        context: Any,  # noqa: ANN401 - of the package
     ) -> str:
         """Judge a candidate: is it right, did it do the work itself, and how fast is it?
 
@@ -100,9 +121,14 @@ class _Tools:
         takes from seconds to some minutes. If you give up a call early, the turn is still judged,
         and `history` shows it.
         """
-        loop = asyncio.get_running_loop()
+        loop, began = asyncio.get_running_loop(), time.monotonic()
         with self._as_tool_errors("evaluate"):
-            return await loop.run_in_executor(self.one_by_one, self.run.evaluate, code)
+            evaluation = loop.run_in_executor(self.one_by_one, self.run.evaluate, code)
+            while not (await asyncio.wait({evaluation}, timeout=PROGRESS_S))[0]:
+                # A client gives up a call of which it hears nothing.
+                took_s = time.monotonic() - began
+                await context.report_progress(took_s, message=self.run.doing)
+            return evaluation.result()
 
     async def explain(
         self, turn: Annotated[int, Field(description="Number of the turn, from evaluate.")]
@@ -120,6 +146,11 @@ class _Tools:
         """List all turns, one line each: verdict, and speed-up with its 95 % interval."""
         with self._as_tool_errors("history"):
             return self.run.history()
+
+    async def best_code(self) -> str:
+        """Return the source file of the fastest correct turn so far."""
+        with self._as_tool_errors("best_code"):
+            return self.run.best_code()
 
     @contextmanager
     def _as_tool_errors(self, tool: str) -> Iterator[None]:
