@@ -15,7 +15,7 @@ from tilewright.errors import TilewrightError
 
 VERBS = (
     *("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "view", "mcp"),
-    *("report", "data", "train", "serve", "knowledge"),
+    *("report", "compare", "data", "train", "serve", "knowledge"),
 )
 """Each verb is a module of this package, which is imported when the verb is used."""
 INTERRUPTED = 130

@@ -16,6 +16,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tilewright.errors import ConfigError
+from tilewright.languages.syntax import parse_tree
 
 MAX_LITERAL = 10_000
 """Characters of a constant that is written out."""
@@ -72,7 +73,7 @@ class _Writer:
         plain = plain_function(value) or value
         try:
             text = textwrap.dedent(inspect.getsource(plain))
-            tree = ast.parse(text)
+            tree = parse_tree(text)
         except (OSError, TypeError, SyntaxError) as error:
             message = f"the source text of `{name}` cannot be read; give a file or text instead"
             raise ConfigError(f"{self._argument}: {message}") from error

@@ -27,7 +27,7 @@ MAX_WAIT_S = 60.0
 MAX_FILES = 1000
 
 
-class Evaluation(BaseModel):
+class TextSubmission(BaseModel):
     """A candidate and a problem as texts; the server's settings hold for all that is left out."""
 
     model_config = ConfigDict(extra="forbid")
@@ -51,7 +51,7 @@ class Evaluation(BaseModel):
 
 
 async def evaluate(
-    body: Evaluation,
+    body: TextSubmission,
     request: Request,
     client: CurrentClient,
     service: CurrentService,
@@ -69,7 +69,7 @@ async def evaluate(
     return view_of(await service.ended(found.key, min(wait_s, MAX_WAIT_S), has_left))
 
 
-def submission_of(body: Evaluation, service: Service) -> Submission:
+def submission_of(body: TextSubmission, service: Service) -> Submission:
     """Return the submission of two texts; `HTTPException` 422 names what cannot be used."""
     settings = service.settings
     if body.protocol is not None:

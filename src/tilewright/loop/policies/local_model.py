@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tilewright.config import ModelSection
@@ -81,6 +82,9 @@ class Local:
     """
 
     def __init__(self, path: str, section: ModelSection) -> None:
+        if not Path(path).is_dir():
+            # Before an import that takes seconds, and a look-up of the name in the network.
+            raise PolicyError(f"model {path}: no such folder; local:PATH takes that of a model")
         try:
             import torch
             import transformers

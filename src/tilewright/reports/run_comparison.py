@@ -1,0 +1,204 @@
+"""Two runs compared: the document, the headline, and the tables as Markdown and as a page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import ConfigError, RecordError
+from tilewright.loop.answer_evaluator import summary_of_report
+from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.records.base import digest_text
+from tilewright.records.event_log import EVENTS, read_events, turns_of
+from tilewright.records.events import RunStarted
+from tilewright.records.run_folder import read_report
+from tilewright.scoring.run_changes import (
+    Change,
+    ProblemChange,
+    Standing,
+    changes,
+    standing_of,
+    standings,
+)
+
+MAX_NAMED = 5
+"""Problems that a sentence names."""
+COLUMNS = ("change", "before", "after", "ratio", "problem")
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One of the two runs: its folder, its device, and the best candidate of each problem."""
+
+    folder: str
+    device: str
+    standings: dict[str, Standing]
+    sources: dict[str, str]
+    """Digests of the problems' source texts, as far as they are known."""
+    skipped: tuple[str, ...] = ()
+    """Lines that cannot be read, each with its file."""
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """The changes from one run to another."""
+
+    before: ComparedRun
+    after: ComparedRun
+    rows: list[ProblemChange]
+
+    @property
+    def same_device(self) -> bool:
+        """Whether the times of both may be compared."""
+        return self.before.device == self.after.device
+
+
+def compared_run(folder: Path, protocol: str) -> ComparedRun:
+    """Read a run of `eval`, `bench` or `optimize`.
+
+    Raises:
+        RecordError: the folder holds no run, or a damaged one.
+        ConfigError: the run has no verdicts of this protocol.
+    """
+    if not (folder / EVENTS).is_file() and (folder / "report.json").is_file():
+        report = read_report(folder)
+        found, sources = dict[str, Standing](), dict[str, str]()
+        if report.request.protocol == protocol:
+            item = summary_of_report(report, "", 0.0)
+            problem = report.request.problem.id
+            found = {problem: standing_of(report.request.candidate.files[0].path, item)}
+            sources = {problem: digest_text(report.request.problem.source.text)}
+        device, damaged = report.environment.device_name, list[str]()
+    elif (folder / EVENTS).is_file():
+        damaged = []
+        events = list(read_events(folder, with_requests=False, left_out=damaged.append))
+        begun = next((event for event in events if isinstance(event, RunStarted)), None)
+        if begun is None:
+            raise RecordError(f"{folder}: its event log does not say how the run began")
+        device, sources = begun.device, _sources(folder)
+        found = standings(turns_of(events), protocol)
+    else:
+        raise RecordError(f"{folder}: it is no run; give a folder of eval, bench or optimize")
+    if not found:
+        raise ConfigError(f"{folder}: it has no verdicts of the protocol {protocol}")
+    return ComparedRun(str(folder), device, found, sources, tuple(damaged))
+
+
+def _sources(folder: Path) -> dict[str, str]:
+    """Return the digest of each problem's source text; a line that cannot be read has none."""
+    path, found = folder / PROBLEMS, dict[str, str]()
+    for line in lines_of(path) if path.is_file() else ():
+        try:
+            row = json.loads(line)
+            found[row["id"]] = digest_text(row["source"]["text"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def compare_runs(before: ComparedRun, after: ComparedRun) -> RunComparison:
+    """Return the changes; times of two devices are not compared."""
+    timed = before.device == after.device
+    rows = changes(before.standings, after.standings, timed=timed)
+    return RunComparison(before, after, rows)
+
+
+def headline(found: RunComparison) -> str:
+    """Return one sentence with the number of each change."""
+    counts = Counter(row.change for row in found.rows)
+    parts = [f"{counts[change]} {change}" for change in Change if counts[change]]
+    noun = "problem" if len(found.rows) == 1 else "problems"
+    return f"{len(found.rows)} {noun}: {', '.join(parts)}."
+
+
+def notes(found: RunComparison) -> Iterator[str]:
+    """Yield sentences about what could not be compared."""
+    if not found.same_device:
+        yield (
+            f"The runs are of two devices, {found.before.device} and {found.after.device}: "
+            "speed-ups are shown and not compared."
+        )
+    alike = found.before.standings.keys() & found.after.standings.keys()
+    if not alike:
+        yield "The runs have no problem in common."
+    one, other = found.before.sources, found.after.sources
+    changed = sorted(name for name in alike if one.get(name, "") != other.get(name, ""))
+    if changed:
+        names = ", ".join(changed[:MAX_NAMED]) + (", ..." if len(changed) > MAX_NAMED else "")
+        yield f"The problems themselves differ, so their verdicts do not compare: {names}."
+
+
+def cells(row: ProblemChange) -> tuple[str, ...]:
+    """Return the texts of a row of the table."""
+    ratio = _speed(row.ratio, row.low, row.high)
+    return row.change, _text(row.before), _text(row.after), ratio, row.problem
+
+
+def _text(item: Standing | None) -> str:
+    if item is None:
+        return ""
+    return (_speed(item.speedup, item.low, item.high) if item.is_correct else "") or item.verdict
+
+
+def _speed(speedup: float | None, low: float | None, high: float | None) -> str:
+    """Return a ratio with its interval, as short as a table needs."""
+    if speedup is None:
+        return ""
+    interval = "" if low is None or high is None else f" [{low:.3g}, {high:.3g}]"
+    return f"{speedup:.3g}x{interval}"
+
+
+def as_document(found: RunComparison) -> dict[str, Any]:
+    """Return the comparison as JSON values."""
+    return {
+        "before": found.before.folder,
+        "after": found.after.folder,
+        "devices": [found.before.device, found.after.device],
+        "headline": headline(found),
+        "notes": list(notes(found)),
+        "skipped": [*found.before.skipped, *found.after.skipped],
+        "rows": [asdict(row) for row in found.rows],
+    }
+
+
+def as_markdown(found: RunComparison) -> str:
+    """Return the headline and the changed problems as Markdown."""
+    lines = [f"**{headline(found)}**", "", *notes(found)]
+    rows = [row for row in found.rows if row.change != Change.SAME]
+    if rows:
+        lines += ["", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
+        lines += [_line(cells(row)) for row in rows]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _line(values: Sequence[str]) -> str:
+    plain = (" ".join(value.split()).replace("|", "\\|").replace("<", "&lt;") for value in values)
+    return f"| {' | '.join(plain)} |"
+
+
+def as_page(found: RunComparison) -> str:
+    """Return one HTML page that works from disk: the headline, and all problems."""
+    folder = Path(__file__).parent
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    title = f"{found.before.folder} and {found.after.folder}"
+    head = "".join(f"<th scope=col>{name}</th>" for name in COLUMNS)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in cells(row))}</tr>"
+        for row in found.rows
+    )
+    said = "".join(f"<p>{escape(text)}</p>" for text in notes(found))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'\">"
+        f"<title>{escape(title)}</title><style>{style}</style></head><body>"
+        f"<header><h1>{escape(headline(found))}</h1><p>{escape(title)}</p></header>"
+        f'<main>{said}<div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div></main></body></html>\n"
+    )

@@ -1,0 +1,99 @@
+"""`tilewright compare` over run folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.search_turns import judged
+from tests.unit.cli.test_eval import refused
+from tilewright._version import __version__
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import Ask, RunStarted, TurnFinished
+
+HOSTILE = "set/<b>|x"
+
+
+def a_run(folder: Path, device: str = "one", source: str = "", **speedups: float | None) -> Path:
+    """Write a run with a correct candidate for each speed-up, and a failed one for `None`."""
+    folder.mkdir()
+    log = EventLog(folder)
+    log.append(
+        RunStarted(
+            kind="bench",
+            name="made",
+            problems="set",
+            protocols=("strict",),
+            evaluator=__version__,
+            device=device,
+        )
+    )
+    for name, speedup in speedups.items():
+        problem = name if "/" in name else f"set/{name}"
+        verdict = "failed" if speedup is None else "correct"
+        turn = judged(Ask(id=f"{problem}#0", problem=problem), name, verdict, speedup, error=0.02)
+        log.append(TurnFinished(turn=turn))
+    log.close()
+    names = [name if "/" in name else f"set/{name}" for name in speedups]
+    rows = [{"id": name, "source": {"text": f"{source}{name}"}} for name in names]
+    (folder / "problems.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return folder
+
+
+def test_changes_are_listed_and_a_regression_fails(run, tmp_path):
+    before = a_run(tmp_path / "before", a=1.0, b=2.0, c=None, d=1.0)
+    after = a_run(tmp_path / "after", a=1.5, b=None, c=1.0, d=1.0)
+    found = run("compare", str(before), str(after))
+    assert found.exit_code == 0
+    lines = found.stdout.splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == ["set/b", "set/c", "set/a"]
+    said = "4 problems: 1 broke, 1 became correct, 1 faster, 1 no measurable change."
+    assert said in found.stderr
+    assert run("compare", str(before), str(after), "--fail-on-regression").exit_code == 1
+    assert run("compare", str(before), str(before), "--fail-on-regression").exit_code == 0
+    rows = json.loads(run("compare", str(before), str(after), "--json").stdout)["rows"]
+    assert rows[2]["ratio"] == pytest.approx(1.5)
+
+
+def test_a_page_and_markdown_show_hostile_names_as_text(run, tmp_path):
+    before = a_run(tmp_path / "before", **{HOSTILE: 1.0})
+    after = a_run(tmp_path / "after", **{HOSTILE: None})
+    page, markdown = tmp_path / "page.html", tmp_path / "changes.md"
+    words = ("compare", str(before), str(after), "--page", str(page), "--markdown", str(markdown))
+    assert run(*words).exit_code == 0
+    assert "<b>" not in page.read_text()
+    assert "&lt;b&gt;" in page.read_text()
+    (line,) = [line for line in markdown.read_text().splitlines() if "| broke" in line]
+    assert line.replace("\\|", "").count("|") == 6
+    assert "<b>" not in line
+
+
+def test_runs_of_two_devices_or_problems_are_named(run, tmp_path):
+    one, other = a_run(tmp_path / "1", a=1.0), a_run(tmp_path / "2", "two", a=3.0)
+    found = run("compare", str(one), str(other), "--fail-on-regression")
+    assert found.exit_code == 0
+    assert "two devices, one and two: speed-ups are shown and not compared" in found.stderr
+    third = a_run(tmp_path / "3", z=1.0)
+    found = run("compare", str(one), str(third), "--fail-on-regression")
+    assert found.exit_code == 1
+    assert "no problem in common" in found.stderr
+
+
+def test_problems_of_one_name_that_differ_are_named(run, tmp_path):
+    one, other = a_run(tmp_path / "1", a=1.0), a_run(tmp_path / "2", source="other ", a=1.0)
+    said = "The problems themselves differ, so their verdicts do not compare: set/a."
+    assert said in run("compare", str(one), str(other)).stderr
+    (other / "events.jsonl").write_text("damaged\n" + (other / "events.jsonl").read_text())
+    found = run("compare", str(one), str(other))
+    assert "events.jsonl" in found.stderr
+    (other / "problems.jsonl").unlink()
+    assert said in run("compare", str(one), str(other)).stderr
+
+
+def test_what_is_no_run_is_refused(run, tmp_path):
+    one = a_run(tmp_path / "1", a=1.0)
+    refused(run("compare", str(one), str(tmp_path)), 6, "it is no run")
+    refused(run("compare", str(one), str(one), "--protocol", "official"), 2, "no verdicts")
+    refused(run("compare", str(one), str(one), "--page", "/no/such"), 2, "/no/such")
