@@ -290,6 +290,7 @@ def test_watch_judges_again_at_each_save_until_interrupted(folder):
     assert process.returncode == 130
     assert out.startswith("correct  ")
     assert "\nincorrect  " in out
+    assert "tilewright: broke: correct before, incorrect now\n" in err
     assert "Traceback" not in err
     assert err.splitlines()[-1] == "tilewright: interrupted"
 

@@ -17,16 +17,17 @@ from tilewright import api
 from tilewright._version import __version__
 from tilewright.cli import options
 from tilewright.cli.options import load_settings, option, repeated, setting, switch
-from tilewright.cli.output import print_error, print_line
+from tilewright.cli.output import print_error, print_line, printable
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import report_view, show_result, speed_of
 from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
 from tilewright.executors.factory import device_model
-from tilewright.records import EvalRequest
+from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.run_folder import read_report
 from tilewright.reports.csv_markdown import known
+from tilewright.reports.run_comparison import change_text
 
 PATHS_HELP = "Folder of packages that the candidate may import, mounted read-only."
 BAR_HELP = "Exit with 1 unless the lower end of the interval is at least X (or above X: '>X')."
@@ -140,7 +141,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     _check_bar(bar, settings)
     if given["watch"]:
         _watch(given, settings, bar)
-    return _judge(given, settings, _request(given, settings), bar)
+    return _judge(given, settings, _request(given, settings), bar)[0]
 
 
 def _request(given: dict[str, Any], settings: Config) -> EvalRequest:
@@ -166,7 +167,10 @@ def _check_bar(bar: Bar | None, settings: Config) -> None:
         raise ConfigError(f"--min-speedup and {what} contradict each other{why}")
 
 
-def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: Bar | None) -> int:
+def _judge(
+    given: dict[str, Any], settings: Config, request: EvalRequest, bar: Bar | None
+) -> tuple[int, EvalReport]:
+    """Evaluate and show a candidate; return the exit code and the report."""
     with fresh_run(settings) as folder:
         with Progress(verbose=given["verbose"]) as progress:
             report = api.evaluate_request(request, settings, progress)
@@ -183,7 +187,7 @@ def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: B
     if error is not None:
         raise ConfigError(error)
     print_line(f"run {folder}; next: tilewright explain {folder}")
-    return code
+    return code, report
 
 
 def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> int:
@@ -197,7 +201,7 @@ def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> in
     if recorded.evaluator != __version__:
         print_line(f"recorded by tilewright {recorded.evaluator}, evaluated again by {__version__}")
     print_line(f"seed {recorded.seed}; the recorded verdict is {recorded.verdict}")
-    return _judge(given, settings, request, bar)
+    return _judge(given, settings, request, bar)[0]
 
 
 def _watch(given: dict[str, Any], settings: Config, bar: Bar | None) -> NoReturn:
@@ -205,10 +209,14 @@ def _watch(given: dict[str, Any], settings: Config, bar: Bar | None) -> NoReturn
     places = [where, problem] if problem.exists() else [where]
     if not where.exists():
         raise ConfigError(f"{where}: no such file; --watch needs a file that exists")
+    last: EvalReport | None = None
     while True:
         before = saved(places)
         try:
-            _judge(given, settings, _request(given, settings), bar)
+            _, report = _judge(given, settings, _request(given, settings), bar)
+            if last is not None:
+                print_line(printable(change_text(last, report)))
+            last = report
         except TilewrightError as error:
             print_error(str(error))
         print_line(f"watching {where}; save it to evaluate it again, Ctrl-C to end")

@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.records import EvalReport
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EVENTS, read_events, turns_of
 from tilewright.records.events import RunStarted
@@ -106,6 +107,14 @@ def compare_runs(before: ComparedRun, after: ComparedRun) -> RunComparison:
     timed = before.device == after.device
     rows = changes(before.standings, after.standings, timed=timed)
     return RunComparison(before, after, rows)
+
+
+def change_text(before: EvalReport, after: EvalReport) -> str:
+    """Return one line about the change between two reports of one problem."""
+    one, two = (standing_of("", summary_of_report(item, "", 0.0)) for item in (before, after))
+    (row,) = changes({"": one}, {"": two})
+    change, was, now, ratio, _ = cells(row)
+    return f"{change}: {was} before, {now} now" + (f", ratio {ratio}" if ratio else "")
 
 
 def headline(found: RunComparison) -> str:
