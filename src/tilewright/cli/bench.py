@@ -11,7 +11,7 @@ import click
 
 from tilewright import config
 from tilewright._version import __version__
-from tilewright.cli import options
+from tilewright.cli import completion, options
 from tilewright.cli.lint import lint_results
 from tilewright.cli.optimize import MODEL_OPTIONS, asks_a_model, further_models, opened
 from tilewright.cli.options import load_settings, number, one_model, option, ready_to_judge
@@ -44,7 +44,7 @@ FIXED = ("problems", "candidates", "protocols", "language", "device", "out", "fi
 
 
 @click.command("bench")
-@click.argument("problems", required=False, default="")
+@click.argument("problems", required=False, default="", shell_complete=completion.problems)
 @option(
     "--candidates",
     "WHERE",

@@ -12,7 +12,7 @@ import click
 
 from tilewright import config
 from tilewright._version import __version__
-from tilewright.cli import options
+from tilewright.cli import completion, options
 from tilewright.cli.lint import lint_results
 from tilewright.cli.options import (
     group,
@@ -102,7 +102,7 @@ MODEL_OPTIONS = group(
 
 
 @click.command("optimize")
-@click.argument("problem", required=False, default="")
+@click.argument("problem", required=False, default="", shell_complete=completion.problems)
 @MODEL_OPTIONS
 @options.LANGUAGE
 @options.RESUME

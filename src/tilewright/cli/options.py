@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from tilewright import config
+from tilewright.cli import completion
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.executors.factory import device_model
@@ -51,8 +52,9 @@ def option(flag: str, metavar: str | None, help: str, *names: str, **extra: Any)
     return click.option(flag, *names, metavar=metavar, help=help, **extra)
 
 
-def repeated(flag: str, metavar: str | None, help: str, *names: str) -> Decorator:
-    return click.option(flag, *names, metavar=metavar, help=f"{help} Repeatable.", multiple=True)
+def repeated(flag: str, metavar: str | None, help: str, *names: str, **extra: Any) -> Decorator:  # noqa: ANN401 - click's
+    extra |= {"metavar": metavar, "help": f"{help} Repeatable.", "multiple": True}
+    return click.option(flag, *names, **extra)
 
 
 def choice(flag: str, values: Sequence[str], default: str, help: str, *names: str) -> Decorator:
@@ -76,14 +78,20 @@ def group(*decorators: Decorator) -> Decorator:
 
 def overrides(example: str) -> Decorator:
     help = f"Set one setting, after the file, for example {example}."
-    return repeated("--set", "PATH=VALUE", help, "overrides")
+    return repeated("--set", "PATH=VALUE", help, "overrides", shell_complete=completion.settings)
 
 
 SETTINGS = group(
     option("--config", "FILE", "Read settings from a YAML file.", "file"),
     overrides("eval.timing.max_s=5"),
 )
-PROBLEM = option("--problem", "ADDRESS", "A problem file, or the name of a bundled problem.", "-p")
+PROBLEM = option(
+    "--problem",
+    "ADDRESS",
+    "A problem file, or the name of a bundled problem.",
+    "-p",
+    shell_complete=completion.problems,
+)
 OUT = setting("--out", "runs", "Folder in which the run folder is made.", metavar="DIR")
 DEVICE_HELP = "cpu, cuda, cuda:N, or several with commas."
 DEVICE = setting("--device", "eval.device", DEVICE_HELP, cls=DeviceOption, metavar="NAME")
