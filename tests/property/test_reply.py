@@ -105,8 +105,6 @@ def test_the_last_whole_block_that_defines_the_entry_wins(reply, expected):
         ("I cannot do that.", "no code block"),
         (f"<think>{block(CODE)}", "no code block"),
         (block("x = 1\n") + block("y = 2\n"), "2 code blocks were found, none defines softmax"),
-        (block("int softmax(int a) { return 0; }\n", "cpp"), "none defines softmax"),
-        (block("class A:\n    def softmax(self): ...\n"), "none defines softmax"),
     ],
 )
 def test_a_reply_without_the_entry_says_what_is_missing(reply, reason):
@@ -114,6 +112,19 @@ def test_a_reply_without_the_entry_says_what_is_missing(reply, reason):
 
     assert parsed.files == ()
     assert reason in parsed.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "tag", "path"),
+    [
+        ("x = 1\n", "python", "candidate.py"),
+        ("def softmax(x:\n", "python", "candidate.py"),
+        ("int other(int a) { return 0; }\n", "cpp", "candidate.cpp"),
+        ("class A:\n    def softmax(self): ...\n", "", "candidate.py"),
+    ],
+)
+def test_a_single_block_counts_although_it_defines_no_entry(text, tag, path):
+    assert [(path, text)] == _files(parse_reply(block(text, tag), "softmax"))
 
 
 @pytest.mark.parametrize(

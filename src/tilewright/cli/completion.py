@@ -1,4 +1,4 @@
-"""What a shell completes: addresses of problems, and names of settings."""
+"""Completion in a shell: addresses of problems, and names of settings."""
 
 from __future__ import annotations
 

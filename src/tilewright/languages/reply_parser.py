@@ -67,6 +67,8 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
        that it mentions by name or imports. Of two blocks with one name the last one counts, the
        chosen block before any other.
     7. Without any block, the whole reply counts if it is Python and defines `entry`.
+    8. A single block counts although it does not define `entry`. Its evaluation tells what it lacks
+       better than this function can.
     """
     # Lone surrogates cannot be written to disk.
     answer = spoken(text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n"))
@@ -79,8 +81,10 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
         return ParsedReply((), missing)
     ranks = [(_rank(block, entry), number) for number, block in enumerate(blocks)]
     rank, number = max(ranks)
-    if not rank:
+    if not rank and len(blocks) > 1:
         return ParsedReply((), f"{len(blocks)} code blocks were found, none defines {entry}")
+    if not rank:
+        return ParsedReply((_file(blocks[0]),), f"the only block, which does not define {entry}")
     chosen = blocks[number]
     files: list[SourceFile] = []
     for file in _together(chosen, blocks):

@@ -14,10 +14,13 @@ from fastapi import FastAPI, HTTPException, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from tilewright.errors import ConfigError, ProblemError
+from tilewright.problems.candidates import make_candidate
+from tilewright.problems.given_sources import candidate_files
 from tilewright.problems.loader import parse_problem
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text, is_text
+from tilewright.records.codes import FailureReason
 from tilewright.serve.auth import AuthenticatedClient
 from tilewright.serve.dependencies import (
     REFUSALS,
@@ -187,12 +190,15 @@ def _request_of(body: GymTask, service: Service) -> EvalRequest:
     if entry != "Model":
         text += f"\n\nModel = {entry}\n"
     problem = parse_problem(text, f"kernelgym/{name}", name, "kernelgym")
-    made = build_request(
-        f"{body.kernel_code}\n",
-        problem.model_copy(update={"entry": f"{entry}New"}),
-        settings,
-        language=LANGUAGES.get(body.backend or "triton"),
-    )
+    problem = problem.model_copy(update={"entry": f"{entry}New"})
+    files = candidate_files(f"{body.kernel_code}\n")
+    candidate = make_candidate(files, problem, language=LANGUAGES.get(body.backend or "triton"))
+    if isinstance(candidate, tuple):
+        candidate, failed = candidate
+        if failed.reason == FailureReason.MISSING_ENTRY:
+            # KernelGYM refuses a task without its class, before it is one.
+            raise ConfigError(failed.message)
+    made = build_request(candidate, problem, settings)
     total_timeout_s = min(made.limits.total_timeout_s, body.timeout or 300.0)
     trace = bool(body.enable_profiling) and settings.eval.device != "cpu"
     limits = made.limits.model_copy(update={"total_timeout_s": total_timeout_s})
