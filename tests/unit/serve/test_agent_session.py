@@ -23,6 +23,8 @@ from tilewright.serve.agent_session import AgentRun, fenced
 from tilewright.serve.agent_text import MAX_EXPLANATION_CHARS, MAX_TURNS
 
 CODE = reports.SOURCE
+NO_ENTRY = "```python\nx = 1\n```\n```python\ny = 2\n```\n"
+"""Of two blocks without the entry point none is judged."""
 MakeSession = Callable[..., AgentRun]
 
 
@@ -171,7 +173,7 @@ def test_an_explanation_is_longer_than_feedback_and_bounded(session):
     )
     for _ in range(3):
         run.evaluate(CODE)
-    run.evaluate("no code")
+    run.evaluate(NO_ENTRY)
     texts = [run.explain(number) for number in (1, 2, 3, 4)]
     assert max(len(text) for text in texts) <= MAX_EXPLANATION_CHARS
     assert "candidate.py:0: error" in texts[0]
@@ -189,7 +191,7 @@ def test_an_explanation_is_longer_than_feedback_and_bounded(session):
 def test_a_history_is_bounded(session):
     run = session(reports.correct())
     for _ in range(MAX_TURNS + 5):
-        run.evaluate("no code")
+        run.evaluate(NO_ENTRY)
     lines = run.history().splitlines()
     assert len(lines) == MAX_TURNS + 3
     assert lines[0] == "(5 earlier turns)"
