@@ -57,7 +57,8 @@ class KeptOutputs:
         """
         counts = reference_counts(originals, leaves)
         return [
-            any(found > plain for found, plain in zip(each, self._unkept(each), strict=True))
+            UNKNOWN in each
+            or any(found > plain for found, plain in zip(each, self._unkept(each), strict=True))
             for each in counts
         ]
 

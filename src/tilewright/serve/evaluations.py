@@ -13,7 +13,13 @@ from tilewright.problems.candidates import make_candidate
 from tilewright.problems.given_sources import problem_of_client
 from tilewright.problems.requests import build_request
 from tilewright.records import SourceFile
-from tilewright.serve.dependencies import CurrentClient, CurrentService, HasLeft, admitted
+from tilewright.serve.dependencies import (
+    CurrentClient,
+    CurrentService,
+    HasLeft,
+    admitted,
+    needs,
+)
 from tilewright.serve.schemas import (
     MAX_DEADLINE_S,
     NAME,
@@ -62,6 +68,7 @@ async def evaluate(
 
     The report is at `/v1/tasks/{key}/report`.
     """
+    needs(client, "submit")
     given = await asyncio.to_thread(submission_of, body, service)
     admitted(client, service, 1, map(service.knows, [given]))
     found = await service.submit(client, given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tilewright.runner import calls
+from tilewright.runner import calls, kept_outputs
 from tilewright.runner.kept_outputs import KeptOutputs
 
 KEPT = []
@@ -101,6 +101,12 @@ def test_an_output_of_its_call_alone_is_not_kept(function):
 )
 def test_an_output_that_something_refers_to_is_kept(function):
     assert found_for(function) == [True]
+
+
+def test_each_view_is_copied_where_torch_does_not_count_tensors(monkeypatch):
+    monkeypatch.setattr(kept_outputs, "_tensor_count", None)
+    assert found_for(dropped_view) == [True]
+    assert found_for(lambda: torch.zeros(3)) == [False]
 
 
 def test_what_is_no_tensor_is_not_kept():
