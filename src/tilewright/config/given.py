@@ -25,9 +25,10 @@ def settings_of(given: Given) -> Config:
     if given is None:
         return load()
     if isinstance(given, Mapping):
-        return load(overrides=list(_assignments(given, "")))
+        return load(overrides=list(_assignments(given, "")), origin="config:")
     if isinstance(given, Sequence) and all(isinstance(item, str) for item in given):
-        return load(overrides=[given] if isinstance(given, str) else list(given))
+        items = [given] if isinstance(given, str) else list(given)
+        return load(overrides=items, origin="config:")
     raise ConfigError(
         f"config: expected a mapping, a list of path=value or a Config, got {type(given).__name__}"
     )

@@ -58,6 +58,7 @@ def load(
     *,
     environ: Mapping[str, str] | None = None,
     recorded: bool = False,
+    origin: str = "--set",
 ) -> Config:
     """Return the settings after `file` and then each `path=value` of `overrides` are applied.
 
@@ -66,11 +67,12 @@ def load(
         overrides: each `path=value`.
         environ: replaces the process environment.
         recorded: `file` is the `run.yaml` of a run; old names in it cause no message.
+        origin: the place that gave the overrides, for messages.
 
     Raises:
         ConfigError: a file or a value is wrong; the message names it and what would be right.
     """
-    layers = _layers(file, overrides, environ)
+    layers = _layers(file, overrides, environ, origin)
     return _at_home(_load_tree(Config, layers, RENAMED_SETTINGS, file if recorded else None))
 
 
@@ -132,13 +134,16 @@ def environment(names: Iterable[str]) -> dict[str, str]:
 
 
 def _layers(
-    file: Path | None, overrides: Sequence[str], environ: Mapping[str, str] | None
+    file: Path | None,
+    overrides: Sequence[str],
+    environ: Mapping[str, str] | None,
+    origin: str = "--set",
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "the environment", _from_environment(os.environ if environ is None else environ)
     if file is not None:
         yield str(file), _read(file)
     for override in overrides:
-        yield f"--set {override}", _parse_override(override)
+        yield f"{origin} {override}", _parse_override(override)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
