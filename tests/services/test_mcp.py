@@ -315,3 +315,36 @@ def test_tools_that_change_nothing_say_so(tmp_path):
         **dict.fromkeys(("explain", "problem", "history", "best_code"), True),
         "evaluate": False,
     }
+
+
+CALLS = [
+    ("best_code", {}, True, "no turn is correct yet, so there is no best code"),
+    ("history", {}, False, "No turn yet: `evaluate` makes the first."),
+    ("evaluate", {}, True, "evaluate: `code` is missing"),
+    ("evaluate", {"code": 5}, True, "evaluate: `code` must be text"),
+    (
+        "evaluate",
+        {"code": ""},
+        False,
+        "nor `softmax`; it defines nothing",
+    ),
+    ("evaluate", {"code": "def softmax(x:"}, False, "line 1: '(' was never closed"),
+    ("evaluate", {"code": "x = 1"}, False, "it defines `x`"),
+    ("evaluate", {"code": f"```python\n{HONEST.read_text()}```"}, False, "Verdict: correct."),
+    ("explain", {"turn": "x"}, True, "explain: `turn` must be a whole number"),
+    ("explain", {"turn": 99}, True, "there is no turn 99; the last ones are: 1, 2, 3, 4"),
+    ("best_code", {}, False, "def softmax(x):"),
+]
+"""Calls that a newcomer tries, in this order: tool, arguments, is it an error, and its text."""
+
+
+def test_calls_that_a_newcomer_tries(tmp_path):
+    async def tried() -> None:
+        async with connected(tmp_path, "softmax", *UNTIMED) as call:
+            for name, arguments, is_error, text in CALLS:
+                failed, answer = await call(name, **arguments)
+                assert failed is is_error, (name, answer)
+                assert text in answer
+                assert "pydantic" not in answer
+
+    asyncio.run(tried())

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from tilewright._version import __version__
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
@@ -65,10 +65,37 @@ def load_sdk() -> Sdk:
     failure = importlib.import_module(f"{made.__name__}.exceptions").ToolError
     annotations = importlib.import_module("mcp.types").ToolAnnotations.model_validate
     if hasattr(made, "FastMCP"):
-        return Sdk(made.FastMCP, failure, made.Context, annotations, _own_wire)
-    server = partial(made.MCPServer, version=__version__)
+        server = _with_plain_errors(made.FastMCP, failure)
+        return Sdk(server, failure, made.Context, annotations, _own_wire)
+    server = partial(_with_plain_errors(made.MCPServer, failure), version=__version__)
     # Version 2 redirects standard output itself.
     return Sdk(server, failure, made.Context, annotations, nullcontext)
+
+
+def _with_plain_errors(server: Any, failure: type[Exception]) -> Any:  # noqa: ANN401 - a class
+    """Return a server class that names wrong arguments in words of ours, without a link."""
+
+    class PlainErrors(server):  # type: ignore[misc] # the package is optional
+        async def call_tool(self, name: str, arguments: Any, *more: Any, **options: Any) -> Any:  # noqa: ANN401
+            try:
+                return await super().call_tool(name, arguments, *more, **options)
+            except failure as error:
+                wrong = error.__cause__
+                if not isinstance(wrong, ValidationError):
+                    raise
+                raise failure(f"{name}: {'; '.join(_wrong_arguments(wrong))}") from error
+
+    return PlainErrors
+
+
+def _wrong_arguments(wrong: ValidationError) -> Iterator[str]:
+    for item in wrong.errors():
+        argument = ".".join(map(str, item["loc"])) or "the arguments"
+        if item["type"] == "missing":
+            yield f"`{argument}` is missing"
+        else:
+            kind = "a whole number" if item["type"].startswith("int_") else "text"
+            yield f"`{argument}` must be {kind}"
 
 
 def serve(
