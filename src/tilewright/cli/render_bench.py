@@ -66,8 +66,9 @@ def turns_table(turns: Sequence[Turn]) -> RenderableType:
 def bench_view(summary: dict[str, Any]) -> RenderableType:
     """Return the scores of a run, one table per protocol."""
     head = f"{summary['candidates']} candidates for {summary['problems']} problems"
-    if summary["unanswered"]:
-        head += f"; {summary['unanswered']} more have no candidate"
+    if lacking := summary["unanswered"]:
+        asked = summary["problems"] + lacking
+        head = f"{head.removesuffix('problems')}of {asked} problems; {lacking} have none"
     sections: list[tuple[str, RenderableType]] = []
     compared = summary.get("strategies")
     if compared:
@@ -129,9 +130,9 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
         rows.append(("left out", f"{numbers['weak_left_out']} weak problems"))
     if not numbers["counted"]:
         return facts(rows)
-    correct = f"{numbers['correct']} of {numbers['counted']}"
+    correct = f"{numbers['correct']} of {numbers['judged']} candidates"
     if numbers["unanswered"]:
-        correct += f", {numbers['unanswered']} of them without a candidate"
+        rows.append(("shares of", _denominator(numbers)))
     if not numbers["timed"]:
         return facts([*rows, ("correct", correct), ("speed-ups", "nothing was timed")])
     rows += [
@@ -150,6 +151,16 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
         fast.add_row(f"{item['p']:g}", fast_p, interval, *others)
     groups = ["", _groups(numbers["groups"])] if "groups" in numbers else []
     return Group(facts(rows), "", fast, *groups)
+
+
+def _denominator(numbers: dict[str, Any]) -> str:
+    """Return what the shares of a protocol are shares of, where problems have no candidate."""
+    invented = numbers["counted"] - numbers["judged"]
+    each = "" if invented == numbers["unanswered"] else f" ({invented} samples)"
+    return (
+        f"{numbers['counted']}: {numbers['judged']} candidates, and {numbers['unanswered']} "
+        f"problems without one, which count as failed{each}"
+    )
 
 
 def _share(value: float | None) -> str:

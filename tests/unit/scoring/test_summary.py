@@ -43,13 +43,31 @@ def test_unanswered_problems_count_where_all_answered_ones_are_weak(tmp_path):
     console = Console(width=120)
     with console.capture() as shown:
         console.print(bench_view(found))
-    assert "0 of 1, 1 of them without a candidate" in shown.get()
+    assert "1 candidates for 1 of 2 problems; 1 have none" in shown.get()
+    assert "1: 0 candidates, and 1 problems without one, which count as failed" in shown.get()
+    assert "0 of 0 candidates" in shown.get()
     run = a_run(
         tmp_path / "run", [turn("a", 0)], unsound_problems={"a": ("zeros",)}, protocols=("strict",)
     )
     (run / "problems.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
     (run / "candidates.jsonl").write_text("{}\n")
     assert "| strict | 0 | 1 | 0.0% |" in as_markdown(gather([run]), "t")
+
+
+def test_the_denominator_of_each_share_is_printed():
+    sizes = [2] * 7 + [3] * 5
+    turns = [turn(f"p{n}", k) for n, size in enumerate(sizes) for k in range(size)]
+    lacking = [f"q{n}" for n in range(88)]
+    found = summary_of(turns, unanswered=lacking)
+    numbers = found["protocols"]["strict"]
+    assert numbers["judged"] + 88 * numbers["samples"] == numbers["counted"] == 205
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(bench_view(found))
+    assert "29 candidates for 12 of 100 problems; 88 have none" in shown.get()
+    assert "29 of 29 candidates" in shown.get()
+    said = "205: 29 candidates, and 88 problems without one, which count as failed (176 samples)"
+    assert said in shown.get()
 
 
 def test_the_run_explains_no_deviance_where_only_a_weak_problem_differs():
