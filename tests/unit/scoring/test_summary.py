@@ -56,7 +56,14 @@ def test_unanswered_problems_count_where_all_answered_ones_are_weak(tmp_path):
 
 def test_the_denominator_of_each_share_is_printed():
     sizes = [2] * 7 + [3] * 5
-    turns = [turn(f"p{n}", k) for n, size in enumerate(sizes) for k in range(size)]
+    turns = [
+        Turn(
+            ask=Ask(id=f"p{n}#{k}", problem=f"p{n}", sample=k),
+            judgements=turn(f"p{n}", 0).judgements,
+        )
+        for n, size in enumerate(sizes)
+        for k in range(size)
+    ]
     lacking = [f"q{n}" for n in range(88)]
     found = summary_of(turns, unanswered=lacking)
     numbers = found["protocols"]["strict"]
