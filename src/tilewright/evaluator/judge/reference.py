@@ -9,6 +9,7 @@ import random
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from tilewright.wire.frames import Fields
 
 CUDA_OUT_OF_MEMORY: Final = 2
 """`cudaErrorMemoryAllocation`, the error code of a failed allocation in the CUDA runtime."""
+FILE = "tilewright_problem.py"
+"""Name of the file from which the judge loads a problem."""
 CPU = torch.device("cpu")
 
 
@@ -46,8 +49,17 @@ def problem_step(what: str) -> Iterator[None]:
         out_of_memory = isinstance(error, torch.OutOfMemoryError)
         if isinstance(error, torch.AcceleratorError):
             out_of_memory = getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY
-        text = f"{what}: {type(error).__name__}: {str(error)[:500]}"
+        text = f"{what}: {type(error).__name__}: {str(error)[:500]}{_line_of(error)}"
         raise ProblemFailure(text, out_of_memory=out_of_memory) from error
+
+
+def _line_of(error: BaseException) -> str:
+    """Return the innermost line of the problem's own file in a traceback, for a message."""
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if os.path.basename(frame.f_code.co_filename) == FILE:
+            found = f" (problem.py:{line} in {frame.f_code.co_name})"
+    return found
 
 
 @dataclass
@@ -176,7 +188,7 @@ class Reference:
 def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> Reference:
     """Load a problem and build its reference under the init seed; raise `ProblemFailure`."""
     folder = tempfile.mkdtemp(prefix="problem-")
-    path = os.path.join(folder, "tilewright_problem.py")
+    path = os.path.join(folder, FILE)
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
     modes = ProblemModes.of(source, device)

@@ -330,3 +330,22 @@ def test_a_problem_declares_operations_and_bytes_per_case(said, count):
 def test_a_declared_value_that_is_no_count_is_a_problem_failure(said):
     with pytest.raises(ProblemFailure, match="BYTES"):
         load(f"{FUNCTION}\nBYTES = {said}\n").declared("BYTES", {"n": 5})
+
+
+BROKEN_INPUTS = """import torch
+
+
+def inputs(case, generator):
+    return (torch.randn(case["m"]),)
+
+
+def reference(x):
+    return x
+"""
+
+
+def test_an_error_of_the_problem_names_its_line():
+    with pytest.raises(ProblemFailure, match=r"KeyError: 'm' \(problem.py:5 in inputs\)$"):
+        load(BROKEN_INPUTS).arguments({}, 1)
+    with pytest.raises(ProblemFailure, match=r"\(problem.py:3 in <module>\)$"):
+        load("import torch\n\nraise ValueError('no')\n")
