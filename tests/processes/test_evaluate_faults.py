@@ -45,7 +45,7 @@ def asked(source: str) -> EvalRequest:
     ("source", "stage", "reason"),
     [
         ("import nothing_of_this_name\n" + RIGHT, "load", "exception"),
-        (RIGHT.replace("work(", "job("), "load", "exception"),
+        (RIGHT.replace("work(", "job("), "build", "missing_entry"),
         ("import os\nos._exit(0)\n" + RIGHT, "load", "unexpected_exit"),
         ("raise SystemExit\n" + RIGHT, "load", "unexpected_exit"),
         ("while True: 0\n" + RIGHT, "load", "timeout"),
