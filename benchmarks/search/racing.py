@@ -164,11 +164,11 @@ class NoisySearch:
     """Log ratios of one search."""
 
     reported: float
-    """Of the reported speed-up to the truth of its program."""
+    """The reported speed-up over the true one of its program."""
     claimed: float
-    """Of the best trial to the truth of its program."""
+    """The best trial over the true speed-up of its program."""
     behind: float
-    """Of the best program that was written to the winner."""
+    """The true speed-up of the best program written over that of the winner."""
     raced: bool
 
 

@@ -23,7 +23,7 @@ from tilewright.executors.remote import (
 from tilewright.problems.function_source import entry_of
 from tilewright.problems.given_sources import candidate_files, is_address
 from tilewright.problems.requests import build_request
-from tilewright.records import Candidate, EvalReport, EvalRequest
+from tilewright.records import Candidate, EvalReport, EvalRequest, SourceFile
 
 if TYPE_CHECKING:
     import httpx
@@ -46,6 +46,17 @@ class TaskEvent:
     """The fields of the event; for `state` and `ended`, those of the task."""
     place: str
     """Its position among the task's events, for the argument `after`."""
+
+
+def _texts(files: Iterable[SourceFile]) -> dict[str, str]:
+    """Return files as texts by path; `ConfigError` for a data file, which is no text."""
+    texts = {}
+    for file in files:
+        if file.encoding != "utf-8":
+            message = "a data file cannot be sent with an address; give the problem's source text"
+            raise errors.ConfigError(f"{file.path}: {message}")
+        texts[file.path] = file.text
+    return texts
 
 
 class Client(RemoteExecutor):
@@ -89,9 +100,10 @@ class Client(RemoteExecutor):
         if problem is None:
             raise errors.ConfigError("problem: give an address, source text, a path or functions")
         if config is None and isinstance(problem, str) and is_address(problem):
-            files = candidate_files(candidate)
+            if isinstance(candidate, Candidate):
+                language, entry = language or candidate.language, entry or candidate.entry
             body = {
-                "code": {file.path: file.text for file in files},
+                "code": _texts(candidate_files(candidate)),
                 "problem": problem,
                 "language": language,
                 "entry": entry or entry_of(candidate),
@@ -104,7 +116,7 @@ class Client(RemoteExecutor):
         )
         return (yield from self._evaluate(request, deadline_s=deadline_s))
 
-    # Of a request it is as the base's; it takes other forms too.
+    # The base's `evaluate` takes a request alone, so the types differ.
     evaluate, evaluate_async = both(_evaluate_given)  # type: ignore[assignment]
 
     def _submit(

@@ -65,10 +65,11 @@ def turns_table(turns: Sequence[Turn]) -> RenderableType:
 
 def bench_view(summary: dict[str, Any]) -> RenderableType:
     """Return the scores of a run, one table per protocol."""
-    head = f"{summary['candidates']} candidates for {summary['problems']} problems"
-    if lacking := summary["unanswered"]:
-        asked = summary["problems"] + lacking
-        head = f"{head.removesuffix('problems')}of {asked} problems; {lacking} have none"
+    answered, lacking = summary["problems"], summary["unanswered"]
+    of_all = f" of {answered + lacking}" if lacking else ""
+    head = f"{summary['candidates']} candidates for {answered}{of_all} problems"
+    if lacking:
+        head += f"; {lacking} have none"
     sections: list[tuple[str, RenderableType]] = []
     compared = summary.get("strategies")
     if compared:

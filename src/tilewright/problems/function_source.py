@@ -18,16 +18,21 @@ from typing import Any
 from tilewright.errors import ConfigError
 from tilewright.languages.syntax import parse_tree
 
+MAX_WRAPPERS = 8
+"""Objects around a kernel: a launcher, an autotuner, heuristics."""
 MAX_LITERAL = 10_000
 """Characters of a constant that is written out."""
 
 
 def plain_function(value: object) -> FunctionType | None:
-    """Return a function, also that of a Triton kernel; `None` for anything else."""
-    inner = getattr(value, "fn", None)
-    if not isinstance(value, FunctionType | type) and isinstance(inner, FunctionType):
-        return inner
-    return value if isinstance(value, FunctionType) else None
+    """Return a function without its decorators, also that of a Triton kernel; `None` for others."""
+    for _ in range(MAX_WRAPPERS):
+        if isinstance(value, FunctionType):
+            unwrapped = inspect.unwrap(value)
+            return unwrapped if isinstance(unwrapped, FunctionType) else None
+        # A kernel is inside its launcher, and that is inside an autotuner.
+        value = None if isinstance(value, type) else getattr(value, "fn", None)
+    return None
 
 
 def function_source(argument: str, *functions: Any) -> str:  # noqa: ANN401 - functions or kernels
@@ -96,7 +101,10 @@ class _Writer:
         origin, plain = _origin(value), plain_function(value)
         defined = plain is not None or isinstance(value, type)
         if defined and getattr(plain or value, "__module__", "") == module:
-            self.add_definition(name, value)
+            own_name = (plain or value).__name__
+            self.add_definition(own_name, value)
+            if own_name != name:
+                self._definitions[name] = f"{name} = {own_name}"
             return
         if origin is not None:
             home, own = origin
@@ -113,18 +121,13 @@ class _Writer:
 def _values_of(value: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return the values of the names that a function or class may use, but for builtins."""
     if isinstance(value, FunctionType):
-        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
-        inner = {name: cell.cell_contents for name, cell in cells if _is_full(cell)}
-        return {**value.__globals__, **inner}
+        try:
+            return {**value.__globals__, **inspect.getclosurevars(value).nonlocals}
+        except ValueError:
+            # A variable of the enclosing function has no value yet.
+            return dict(value.__globals__)
     module = inspect.getmodule(value)
     return {} if module is None else dict(vars(module))
-
-
-def _is_full(cell: Any) -> bool:  # noqa: ANN401
-    try:
-        return cell.cell_contents is not None or True
-    except ValueError:
-        return False
 
 
 def _origin(value: Any) -> tuple[str, str] | None:  # noqa: ANN401

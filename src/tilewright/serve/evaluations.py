@@ -103,4 +103,4 @@ def submission_of(body: TextSubmission, service: Service) -> Submission:
 def _first_line(error: Exception) -> str:
     """Return the reason of a refused file without the frame that pydantic puts around it."""
     errors = getattr(error, "errors", None)
-    return str(errors()[0]["msg"] if callable(errors) else error)
+    return str(errors()[0]["msg"]).removeprefix("Value error, ") if callable(errors) else str(error)

@@ -24,7 +24,7 @@ from tilewright.serve.agent_text import MAX_EXPLANATION_CHARS, MAX_TURNS
 
 CODE = reports.SOURCE
 NO_ENTRY = "```python\nx = 1\n```\n```python\ny = 2\n```\n"
-"""Of two blocks without the entry point none is judged."""
+"""A reply of two blocks without the entry point. The evaluator judges neither of them."""
 MakeSession = Callable[..., AgentRun]
 
 
