@@ -85,7 +85,7 @@ class JudgeRole:
             input_bytes=0,
         )
         self.kept, structure = calls.deliver(outputs)
-        described = calls.describe(self.kept, structure, call)
+        described = calls.describe(self.kept, structure, call, set())
         return [{key: value for key, value in item.items() if key != "alias"} for item in described]
 
     def check(self, *outputs: torch.Tensor, base: int = 0) -> dict[str, Any]:

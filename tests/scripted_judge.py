@@ -38,6 +38,8 @@ class ScriptedJudge(JudgeClient):
         super().__init__(context)
         self.log = log
         self.seconds = seconds
+        self.first_seconds: list[float] = []
+        """The seconds of the first calls; `seconds` holds after them."""
         self.verdict = CallAnswer("", "", None, [], [])
         self.renewals: list[bool] = []
         """Whether the next renewals succeed; those after them do."""
@@ -59,7 +61,8 @@ class ScriptedJudge(JudgeClient):
 
     def _answer(self, kind: type[Answer]) -> Answer:
         if kind is TimedAnswer:
-            return TimedAnswer(**vars(self.verdict), seconds=self.seconds)
+            seconds = self.first_seconds.pop(0) if self.first_seconds else self.seconds
+            return TimedAnswer(**vars(self.verdict), seconds=seconds)
         if kind is SampleRenewed:
             return SampleRenewed(self.renewals.pop(0) if self.renewals else True, self.tree)
         known = {Done: Done(), InputsWritten: InputsWritten(True), ProbeAnswer: ProbeAnswer(True)}

@@ -25,12 +25,17 @@ from tilewright.config import load
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.evaluator.pipeline.run import evaluate
 from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.runners.gpu_runner import QUEUE_TIMEOUT_S
 from tilewright.evaluator.timing import blocks, gpu_clock
+from tilewright.evaluator.timing.case_timings import LaunchGateMode
 from tilewright.problems.loader import parse_problem
 from tilewright.records import Candidate, EvalReport, EvalRequest, SourceFile
 
 KNOWN = tuple(f"level3-{number}" for number in (30, 35, 37, 40, 41, 42))
-GATES = {"queued": lambda *_: False, "decided": gpu_clock._launches_are_long}
+GATES = {
+    "queued": lambda *_: LaunchGateMode(QUEUE_TIMEOUT_S),
+    "decided": gpu_clock._launch_gate_mode,
+}
 
 
 def request(row: dict[str, Any]) -> EvalRequest:
@@ -104,7 +109,7 @@ def main() -> None:
     try:
         for name in options.problems:
             for gate in options.gates:
-                vars(gpu_clock)["_launches_are_long"] = GATES[gate]
+                vars(gpu_clock)["_launch_gate_mode"] = GATES[gate]
                 report = evaluate(host, request(rows[name]), lambda *_: None, lambda: None)
                 found[f"{name}, {gate}"] = shown(report)
                 print(line(name, gate, found[f"{name}, {gate}"]), flush=True)

@@ -99,3 +99,34 @@ def test_products_are_rounded_to_tf32_only_where_the_reference_is(local, body, a
     text = CANDIDATE.format(name=problem.entry, body=body, allowed=allowed)
     report = local.evaluate(build_request(text, problem, settings_of("delayed 20 us")))
     assert report.verdict == "correct", report.outcome
+
+
+@pytest.mark.parametrize(
+    ("returned", "verdict"),
+    [
+        ("x.mean().cpu()", "correct"),
+        ("x.mean()", "correct"),
+        ("(x.mean() * 1.1).cpu()", "incorrect"),
+    ],
+)
+def test_an_output_on_the_host_is_compared(local, returned, verdict):
+    problem = parse_problem(REFERENCE.format(body="x.mean().cpu()"), "test", "work", "the test")
+    text = f"import torch\n\n\ndef {problem.entry}(x):\n    return {returned}\n"
+    report = local.evaluate(build_request(text, problem, settings_of("delayed 20 us")))
+    assert report.verdict == verdict, report.outcome
+
+
+def test_an_output_on_the_host_is_wrong_if_that_of_the_reference_is_on_the_device(local):
+    problem = parse_problem(REFERENCE.format(body="x.mean()"), "test", "work", "the test's problem")
+    text = f"import torch\n\n\ndef {problem.entry}(x):\n    return x.mean().cpu()\n"
+    report = local.evaluate(build_request(text, problem, settings_of("delayed 20 us")))
+    assert report.verdict == "incorrect", report.outcome
+
+
+def test_a_product_inside_of_another_operator_is_rounded_alike_by_judge_and_candidate(local):
+    body = "torch.nn.functional.affine_grid(x.view(-1, 2, 3), (2730, 1, 8, 8), False)"
+    text = REFERENCE.replace('64, "cols": 128', '2730, "cols": 6').format(body=body)
+    problem = parse_problem(text, "test", "work", "the test's problem")
+    candidate = f"import torch\n\n\ndef {problem.entry}(x):\n    return {body}\n"
+    report = local.evaluate(build_request(candidate, problem, settings_of("delayed 20 us")))
+    assert report.verdict == "correct", report.outcome

@@ -169,9 +169,16 @@ def addresses(leaves: list[Any]) -> list[int]:
     return [leaf.data_ptr() if is_plain(leaf) else 0 for leaf in leaves]
 
 
-def describe(leaves: list[Any], structure: str, call: PreparedCall) -> list[dict[str, Any]]:
-    """Return a self-reported description of each output; an unreadable one has no `address`."""
+def describe(
+    leaves: list[Any], structure: str, call: PreparedCall, moved: set[int]
+) -> list[dict[str, Any]]:
+    """Return a self-reported description of each output; an unreadable one has no `address`.
+
+    `moved` are the places of outputs that were moved from the host.
+    """
     described = [_describe_one(leaf, call) for leaf in leaves]
+    for place in moved:
+        described[place]["device"] = "cpu"
     if described:
         described[0]["structure"] = structure[:200]
     return described

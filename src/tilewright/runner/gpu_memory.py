@@ -147,15 +147,20 @@ class GpuCallMemory(CallMemory[Block]):
                 self.end_route()
 
     def _in_work_block(self, leaves: list[Any]) -> list[Any]:
-        """Copy leaves outside the work block into its reserve, as far as it has capacity."""
-        placed, (offset, capacity) = [], self.reserve
-        for leaf in leaves:
+        """Copy leaves outside the work block into its reserve, as far as it has capacity.
+
+        An output on the host is copied too. A part of the call, as for its caller.
+        """
+        placed, (offset, capacity), self.moved = [], self.reserve, set()
+        for place, leaf in enumerate(leaves):
             outside = calls.is_plain(leaf) and not (
                 0 <= leaf.data_ptr() - self.work.address < self.work.size
             )
-            if outside and leaf.device.type == "cuda":
+            if outside:
                 size = math.prod(leaf.shape) * leaf.element_size()
                 if size and size <= capacity:
+                    if leaf.device.type == "cpu":
+                        self.moved.add(place)
                     flat = self.work.elements(leaf.dtype, leaf.numel(), offset)
                     leaf = flat.view(leaf.shape).copy_(leaf)
                     used = -(-size // OUTPUT_GRAIN_BYTES) * OUTPUT_GRAIN_BYTES
@@ -276,7 +281,7 @@ class GpuRunnerProcess(runner_main.RunnerProcess):
         """Answer one call that waits for the device, as a Python caller does."""
         before, self.kept = self.launches.count, []
         call, self.kept, structure, peak = self.device.waited(self._loaded(), frame.fields)
-        described = calls.describe(self.kept, structure, call)
+        described = calls.describe(self.kept, structure, call, self.device.moved)
         self._answer(described, before, {}, peak_bytes=peak)
 
     def trace(self, frame: Frame) -> None:

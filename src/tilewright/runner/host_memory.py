@@ -51,6 +51,8 @@ class CallMemory(ABC, Generic[AnyArena]):
     def __init__(self) -> None:
         self.arena: AnyArena | None = None
         self.page: memoryview | None = None
+        self.moved: set[int] = set()
+        """Places of outputs of the last call that were moved from the host to the device."""
 
     @property
     def inputs(self) -> AnyArena:

@@ -146,7 +146,7 @@ class RunnerProcess:
         operators = OperatorCounts() if fields.get("count_operators") else None
         watched = operators or contextlib.nullcontext()
         output, self.kept, structure = self.memory.untimed(self._loaded(), call, watched)
-        described = calls.describe(self.kept, structure, call)
+        described = calls.describe(self.kept, structure, call, self.memory.moved)
         calls.mark_views(described, output, call)
         self._answer(described, before, operators.counts if operators else {})
 
@@ -165,7 +165,8 @@ class RunnerProcess:
         with self.launches.spanned(self.memory.mark if fields.get("profile") else None):
             call, self.kept, structure, self_reported_us = self.memory.timed(function, fields, held)
         self.held[fields["sequence"]] = self.kept
-        self._answer(calls.describe(self.kept, structure, call), before, {}, self_reported_us)
+        described = calls.describe(self.kept, structure, call, self.memory.moved)
+        self._answer(described, before, {}, self_reported_us)
 
     def _answer(
         self,

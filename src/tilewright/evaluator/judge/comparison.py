@@ -19,9 +19,8 @@ Non-finite values must agree with the reference's. Integers: see `integer_compar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
@@ -45,7 +44,6 @@ from tilewright.evaluator.judge.number_formats import (
     sizes,
     widened,
 )
-from tilewright.wire.tensors import dtype_name
 
 REFERENCE_ERROR_FACTOR = 16.0
 EPS_FACTOR = 16.0
@@ -77,7 +75,7 @@ class Expected:
 
     value: torch.Tensor
     oracle: torch.Tensor | None
-    """float64, or `None` for integers and where no oracle could be had."""
+    """float64, or `None` for integers and where there is none."""
     reference_error: float
     rounding_sensitivity: torch.Tensor | None = None
     """By how much the oracle moves when each input is rounded once, at least half the reference's
@@ -201,23 +199,6 @@ def with_sensitivity(expected: Expected, rounding_sensitivity: torch.Tensor) -> 
 
 def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
     return value if all_finite(value) else torch.where(torch.isfinite(value), value, 0.0)
-
-
-def describe_mismatch(expected: Expected, item: Mapping[str, Any]) -> Mismatch | None:
-    """Compare a runner's description of an output with the expected one; `None`: it fits."""
-    value = expected.value
-    shape, dtype, device = list(value.shape), dtype_name(value.dtype), value.device.type
-    if item.get("type") != "tensor":
-        return Mismatch("dtype", f"expected a torch.Tensor, got {item.get('type')}")
-    if item["shape"] != shape:
-        return Mismatch("shape", f"expected shape {shape}, got {item['shape']}")
-    if item["dtype"] != dtype:
-        return Mismatch("dtype", f"expected {dtype}, got {item['dtype']}")
-    placed = item["device"].partition(":")[0] == device
-    if not placed or item["layout"] != "strided" or "address" not in item:
-        where = f"{item['layout']} on {item['device']}"
-        return Mismatch("dtype", f"expected a strided tensor on {device}, got {where}")
-    return None
 
 
 def compare(

@@ -42,6 +42,7 @@ class DeviceJudge(process.Judge):
             gpu_messages.ShareMemory: self.share_memory,
             gpu_messages.MemoryMapped: self.memory_mapped,
             gpu_messages.RenameRunner: self.rename_runner,
+            gpu_messages.ForbidTf32: self.forbid_tf32,
             gpu_messages.QueueCall: self.queue_call,
             gpu_messages.OpenGate: self.open_gate,
             gpu_messages.CollectOutputs: self.collect_outputs,
@@ -55,6 +56,12 @@ class DeviceJudge(process.Judge):
         loaded = super().load_problem(message)
         self.reference.precision.allows_tf32 = message.tf32
         return loaded
+
+    def forbid_tf32(self, _: gpu_messages.ForbidTf32) -> Done:
+        # An operator with a product inside would be more exact here than in a runner, or less.
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        self.reference.precision.allows_tf32 = False
+        return Done()
 
     def probe(self, _: gpu_messages.Probe) -> gpu_messages.ProbeAnswer:
         ones = torch.ones(PROBE_SIZE, PROBE_SIZE, device="cuda")

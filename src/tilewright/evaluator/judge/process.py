@@ -20,13 +20,14 @@ from tilewright.evaluator.judge import (
     reference,
     soundness,
 )
-from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare, describe_mismatch
+from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.integer_comparison import names_ties
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
 from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.official_comparison import compare_published
+from tilewright.evaluator.judge.output_description import describe_mismatch
 from tilewright.evaluator.judge.overwritten_inputs import overwritten
 from tilewright.evaluator.judge.reference import ProblemFailure
 from tilewright.evaluator.judge.renewed_inputs import renew
@@ -291,8 +292,10 @@ class Judge:
         # A single value is also accepted for a dict of one: the C ABI has no dicts.
         if found != expected and not (found.isdigit() and "," not in expected):
             return Mismatch("count", f"expected {_shown(expected)}, got {_shown(found)}")
-        for item, described in zip(sample.expected, outputs, strict=False):
-            mismatch = describe_mismatch(item, described)
+        on_host = self.reference.placement.on_host
+        for place, (item, described) in enumerate(zip(sample.expected, outputs, strict=False)):
+            also = "cpu" if place in on_host else self.device.type
+            mismatch = describe_mismatch(item, described, also)
             if mismatch is not None:
                 return mismatch
         return None

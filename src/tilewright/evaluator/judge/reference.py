@@ -72,6 +72,8 @@ class OutputPlacement:
     """Whether two outputs of its last call lay in the same memory."""
     reuses_outputs: bool = False
     """Whether it returns memory that it keeps from call to call, such as a weight."""
+    on_host: set[int] = field(default_factory=set)
+    """Places of outputs that lie on the host although the reference runs on a device."""
 
 
 @dataclass
@@ -327,17 +329,29 @@ def evaluate(
     if not indices:
         with torch.no_grad():
             value = _called(function, reference, args)
-        return [leaf.detach() for leaf in flatten(value)], structure(value)
+        leaves = _on_device(reference, flatten(value))
+        return [leaf.detach() for leaf in leaves], structure(value)
     for index in indices:
         args[index] = args[index].detach().requires_grad_(True)
     value = _called(function, reference, args)
-    leaves = flatten(value)
+    leaves = _on_device(reference, flatten(value))
     floating = [leaf for leaf in leaves if is_inexact(leaf)]
     if not grad_outputs:
         grad_outputs = [torch.ones_like(leaf) for leaf in floating]
     gradients = torch.autograd.grad(floating, [args[index] for index in indices], grad_outputs)
     outputs = [leaf.detach() for leaf in (*leaves, *gradients)]
     return outputs, str(len(outputs))
+
+
+def _on_device(reference: Reference, leaves: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Move outputs to the reference's device, and record which of them lay on the host."""
+    if reference.device.type == "cpu":
+        return leaves
+    on_host = {place for place, leaf in enumerate(leaves) if leaf.device.type == "cpu"}
+    reference.placement.on_host |= on_host
+    return [
+        leaf.to(reference.device) if place in on_host else leaf for place, leaf in enumerate(leaves)
+    ]
 
 
 def _called(function: Callable[..., Any], reference: Reference, args: list[Any]) -> Any:  # noqa: ANN401

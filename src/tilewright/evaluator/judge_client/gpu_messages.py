@@ -58,6 +58,10 @@ class QueueCall(Request[Done], kind="queue_call"):
     keep: str | None
 
 
+class ForbidTf32(Request[Done], kind="forbid_tf32"):
+    """Compute in float32 as runners do, because the reference has no product in tf32."""
+
+
 class OpenGate(Request[Done], kind="open_gate"):
     """Open the launch gate for a call that could not be queued whole."""
 

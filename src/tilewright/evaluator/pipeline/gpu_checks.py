@@ -33,8 +33,8 @@ A candidate may round up, or work in other steps."""
 INTERFERENCE_FLOOR_S = 5e-6
 """Seconds by which a baseline's call may change from one minute to the next."""
 HOST_DRIFT = 0.5
-"""Share by which launches may slow down without the candidate's doing: 0.4 was seen on a busy host
-(docs/lab)."""
+"""Share by which work of the host may slow down without the candidate's doing: 0.4 was seen on a
+busy host (docs/lab)."""
 PROBE_TIMEOUT_S = 20.0
 """Seconds that a probe of the device may take."""
 MAX_FAILED_PROBES = 2
@@ -113,14 +113,14 @@ def check_interference(session: EvaluationSession) -> None:
 def slowdown_share(times: CaseTimes, baseline: str, alone_s: float) -> float:
     """Return the share of its uncontended time by which a baseline was slower before.
 
-    Work that a candidate leaves on the device slows every process there. If times include
-    launches, the CPU time that the candidate used meanwhile counts too, as a share of the
-    baseline's calls. A baseline does the same to the candidate if its threads wait actively for
-    work, and only what exceeds that counts.
+    Work that a candidate leaves on the device slows every process there. If times include work of
+    the host, the CPU time that the candidate used meanwhile counts too, as a share of the time. A
+    baseline does the same to the candidate if its threads wait actively for work, and only what
+    exceeds that counts.
     """
     contended_s = bootstrap.median(times.total_s[baseline])
     share = (contended_s - alone_s - INTERFERENCE_FLOOR_S) / alone_s
-    if times.gpu.launching:
+    if times.gpu.includes_host:
         theirs = bootstrap.median(times.gpu.baseline_cpu or [0.0])
         return max(share - HOST_DRIFT, bootstrap.median(times.disturbed) - theirs)
     return share

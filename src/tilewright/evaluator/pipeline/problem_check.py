@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tilewright._version import __version__
 from tilewright.errors import RecordError
+from tilewright.evaluator.judge_client.gpu_messages import ForbidTf32
 from tilewright.evaluator.judge_client.messages import CheckHealth
 from tilewright.evaluator.pipeline.problem_labels import labels_of, unsound_text
 from tilewright.evaluator.pipeline.session import EvaluationSession
@@ -71,6 +72,8 @@ def _apply(session: EvaluationSession, health: ProblemHealth) -> None:
     """Note the check in the session; label the report, or end the evaluation."""
     session.problem_health = health
     session.runners.tf32 = session.request.allows_tf32 and health.tf32
+    if session.on_gpu and not session.runners.tf32:
+        session.judge.request(ForbidTf32())
     if health.unsound and session.request.protocol == "strict":
         reason = UnjudgedReason.UNSOUND_PROBLEM
         raise EvaluationEnded.unjudged(reason, unsound_text(health))

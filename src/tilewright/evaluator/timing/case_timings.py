@@ -31,6 +31,25 @@ SELF_REPORT_SLACK_S = 4e-6
 A/A runs on an H200: 1.2 us (docs/lab)."""
 
 
+@dataclass(frozen=True)
+class LaunchGateMode:
+    """How the launch gate is used on all implementations of a case; the first baseline decides."""
+
+    queue_timeout_s: float
+    """Seconds after which the gate opens although a call is not queued whole."""
+    launching: bool = False
+    """Whether the gate is open from the start, because the baseline's launches take too long to be
+    queued ahead. The times then include launches."""
+    waits: bool = False
+    """Whether the baseline's calls wait for the device themselves. The times then include the
+    work that the host does afterwards."""
+
+    @property
+    def includes_host(self) -> bool:
+        """Return whether the times include work of the host."""
+        return self.launching or self.waits
+
+
 @dataclass
 class GpuReadings:
     """Readings only of a device's clock. Times in seconds, by implementation in order of calls."""
@@ -48,11 +67,20 @@ class GpuReadings:
     early: int = 0
     """Calls of the candidate that could not be queued whole."""
     baseline_cpu: list[float] = field(default_factory=list)
-    """CPU seconds that the first baseline used while the candidate was timed, over that call's
-    time, if the times include launches."""
-    launching: bool | None = None
-    """Whether the times include launches, because the baseline's take too long to be queued ahead;
-    `None`: not known yet."""
+    """CPU seconds of the first baseline during a call of the candidate, over the seconds of the
+    request. Empty if the times include no work of the host."""
+    launch_gate: LaunchGateMode | None = None
+    """How the launch gate is used; `None`: not known yet."""
+
+    @property
+    def launching(self) -> bool:
+        """Return whether the times include launches."""
+        return self.launch_gate is not None and self.launch_gate.launching
+
+    @property
+    def includes_host(self) -> bool:
+        """Return whether the times include work of the host."""
+        return self.launch_gate is not None and self.launch_gate.includes_host
 
 
 @dataclass
@@ -90,7 +118,8 @@ class CaseTimes:
     untimed_cpu_s: dict[str, list[float]] = field(default_factory=dict)
     """CPU seconds that an implementation used outside each call since its previous one."""
     disturbed: list[float] = field(default_factory=list)
-    """CPU seconds that the candidate used while a baseline was timed, over that call's time."""
+    """CPU seconds that the candidate used during a call of the first baseline. On a CPU they are
+    over that call's time, on a GPU over the seconds of the request."""
     wrong: list[str] = field(default_factory=list)
     memory: MemoryFaults = field(default_factory=MemoryFaults)
     varied: dict[str, list[tuple[str, float]]] = field(default_factory=dict)

@@ -2,9 +2,13 @@
 
 If the baseline's launches take too long to be queued before the call, the times of all
 implementations include launches (ADR 40). A queued part of them would differ from call to call.
+If the baseline's calls wait for the device themselves, none can be queued whole. The gate then
+opens as soon as such a call has had time to reach its wait.
 """
 
 from __future__ import annotations
+
+import time
 
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample
@@ -17,7 +21,7 @@ from tilewright.evaluator.runners.gpu_runner import (
 )
 from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall
+from tilewright.evaluator.timing.case_timings import CaseTimes, LaunchGateMode, TimedCall
 from tilewright.scoring import bootstrap
 
 LATENCY_CALLS = 10
@@ -28,6 +32,14 @@ MAX_BATCHED_S = 1e-4
 """Longer calls are not batched: their launches are no part of their time anyway."""
 MIN_TIME_S = 1e-7
 """No time is reported below this: it is the scatter of the clock itself."""
+
+OPEN_CALLS = 3
+"""Calls with an open gate whose median shows how long a baseline's launches take."""
+MIN_QUEUE_TIMEOUT_S = 1e-3
+"""Least seconds that the gate stays closed for a call that waits for the device: some thirty
+launches of Triton's."""
+WAITING_FACTOR = 4.0
+"""The gate stays closed for so many times the seconds of the baseline's call with an open gate."""
 
 
 def profiled_call(pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo) -> Result:
@@ -79,11 +91,14 @@ class CudaEventClock:
         launches that it does not make.
         """
         baseline = _on_device(pool.runners[names[0]])
-        if times.gpu.launching is None:
-            times.gpu.launching = baseline.was_early and _launches_are_long(pool, baseline, sample)
+        if times.gpu.launch_gate is None:
+            times.gpu.launch_gate = _launch_gate_mode(pool, baseline, sample)
+        cores = pool.context.host.cores.runners
         if times.gpu.launching:
             # Cores of one host differ by more than these calls do (docs/lab).
-            _set_mode(pool, names, 0.0, pool.context.host.cores.runners[:1])
+            cores = cores[:1]
+        if times.gpu.includes_host:
+            _set_mode(pool, names, times.gpu.launch_gate.queue_timeout_s, cores)
 
     def call(self, pool: RunnerPool, times: CaseTimes, call: TimedCall) -> CallTiming:
         """Make one call on fresh inputs, and have its outputs compared."""
@@ -94,15 +109,17 @@ class CudaEventClock:
         fields = sample.call_fields(call.slot)
         baseline = next(name for name in times.total_s if name != "candidate")
         other, used = pool.runners[baseline if own else "candidate"].child.tree, 0.0
-        watched = bool(times.gpu.launching)
+        watched = times.gpu.includes_host
         if watched:
             other.refresh()
             used = other.cpu_s()
+        begun = time.perf_counter()
         made = gated_call(pool.judge, runner, fields, call.published(), finish, keep=checked)
         if watched:
             # Processes that the candidate started meanwhile count too.
             other.refresh()
-            share = (other.cpu_s() - used) / max(made.seconds, MIN_TIME_S)
+            # A process also uses some CPU time for the end of its own call before.
+            share = (other.cpu_s() - used) / (time.perf_counter() - begun)
             (times.gpu.baseline_cpu if own else times.disturbed).append(share)
         if not call.varied:
             times.gpu.self_reported_s.setdefault(call.name, []).append(made.reported_s)
@@ -142,15 +159,25 @@ def _set_mode(
         runner.child.tree.pin_main_thread(cores)
 
 
-def _launches_are_long(pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo) -> bool:
-    """Tell whether a call takes longer than the queue time-out although its gate is open."""
+def _launch_gate_mode(
+    pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo
+) -> LaunchGateMode:
+    """Return how the launch gate is used with this baseline, whose last warm-up call just ended."""
+    if not runner.was_early:
+        return LaunchGateMode(QUEUE_TIMEOUT_S)
     # A call that only waits for its device takes no longer than its kernels do.
-    pool.publish(runner, sample, 0)
     runner.queue_timeout_s = 0.0
-    made = gated_call(pool.judge, runner, sample.call_fields(0))
+    seconds = []
+    for _ in range(OPEN_CALLS):
+        pool.publish(runner, sample, 0)
+        seconds.append(gated_call(pool.judge, runner, sample.call_fields(0)).seconds)
     runner.queue_timeout_s = QUEUE_TIMEOUT_S
-    pool.call_s += made.seconds
-    return made.seconds > QUEUE_TIMEOUT_S
+    pool.call_s += sum(seconds)
+    usual_s = bootstrap.median(seconds)
+    if usual_s > QUEUE_TIMEOUT_S:
+        return LaunchGateMode(0.0, launching=True)
+    closed_s = max(MIN_QUEUE_TIMEOUT_S, WAITING_FACTOR * usual_s)
+    return LaunchGateMode(min(closed_s, QUEUE_TIMEOUT_S), waits=True)
 
 
 def _timing(runner: GpuRunner, made: GatedCall) -> CallTiming:

@@ -15,12 +15,12 @@ from tilewright.evaluator.judge.comparison import (
     REFERENCE_ERROR_FACTOR,
     Expected,
     compare,
-    describe_mismatch,
     expect,
     percentile,
     tolerance,
     with_sensitivity,
 )
+from tilewright.evaluator.judge.output_description import describe_mismatch
 
 EPS = torch.finfo(torch.float32).eps
 INF, NAN = math.inf, math.nan
@@ -239,11 +239,19 @@ def test_a_long_tensor_is_sampled():
 )
 def test_a_wrong_kind_of_output_is_named(item, kind, message):
     value = torch.zeros(2, 3)
-    difference = describe_mismatch(Expected(value, value.double(), 0.0), item)
+    difference = describe_mismatch(Expected(value, value.double(), 0.0), item, "cpu")
 
     assert difference is not None
     assert kind == difference.kind
     assert message in difference.message
+
+
+def test_an_output_may_lie_on_the_host_where_that_of_the_reference_does():
+    value = torch.zeros(2, 3, device="meta")
+    expected = Expected(value, None, 0.0)
+    assert describe_mismatch(expected, said(device="meta"), "meta") is None
+    assert describe_mismatch(expected, said(device="cpu"), "meta") is not None
+    assert describe_mismatch(expected, said(device="cpu"), "cpu") is None
 
 
 def test_an_output_without_an_address_is_a_mismatch():
@@ -252,8 +260,8 @@ def test_an_output_without_an_address_is_a_mismatch():
     unplaced = said()
     del unplaced["address"]
 
-    assert describe_mismatch(expected, said()) is None
-    assert describe_mismatch(expected, unplaced) is not None
+    assert describe_mismatch(expected, said(), "cpu") is None
+    assert describe_mismatch(expected, unplaced, "cpu") is not None
 
 
 def test_a_difference_of_nearly_equal_numbers_may_have_their_rounding_error():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
@@ -25,14 +26,17 @@ from tilewright.evaluator.runners.gpu_runner import (
 from tilewright.evaluator.runners.host_call import EMPTY_CALL
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall
+from tilewright.evaluator.timing.case_timings import CaseTimes, LaunchGateMode, TimedCall
 from tilewright.evaluator.timing.gpu_clock import (
+    MIN_QUEUE_TIMEOUT_S,
     MIN_TIME_S,
+    WAITING_FACTOR,
     CudaEventClock,
     profiled_call,
 )
 from tilewright.records import Failed
 
+LAUNCHING = LaunchGateMode(0.0, launching=True)
 LATE = EvaluationEnded(Failed(stage="timing", reason="timeout", message="no answer"))
 
 
@@ -260,31 +264,51 @@ def test_all_runners_use_one_core_where_a_baselines_launches_take_long():
 
 
 @pytest.mark.parametrize(
-    ("queued", "seconds"),
+    ("queued", "seconds", "closed_s", "waits"),
     [
-        ((0.0, 0.0), 3 * QUEUE_TIMEOUT_S),
+        ((0.0, 0.0), 3 * QUEUE_TIMEOUT_S, QUEUE_TIMEOUT_S, False),
         # It only waits for its device.
-        ((2 * QUEUE_TIMEOUT_S, 0.0), QUEUE_TIMEOUT_S / 2),
+        ((2 * QUEUE_TIMEOUT_S, 0.0), QUEUE_TIMEOUT_S / 2, QUEUE_TIMEOUT_S, True),
+        # The gate opens once it has had time to reach its wait.
+        ((2 * QUEUE_TIMEOUT_S, 0.0), 0.0006, WAITING_FACTOR * 0.0006, True),
+        ((2 * QUEUE_TIMEOUT_S, 0.0), 0.0002, MIN_QUEUE_TIMEOUT_S, True),
         # A candidate has no say.
-        ((0.0, 2 * QUEUE_TIMEOUT_S), 3 * QUEUE_TIMEOUT_S),
+        ((0.0, 2 * QUEUE_TIMEOUT_S), 3 * QUEUE_TIMEOUT_S, QUEUE_TIMEOUT_S, False),
     ],
 )
-def test_runners_keep_both_cores_where_launches_precede_the_gate(queued, seconds):
+def test_runners_keep_both_cores_where_launches_precede_the_gate(queued, seconds, closed_s, waits):
     made, times = settled(queued, seconds)
     assert times.gpu.launching is False
+    assert times.gpu.includes_host is waits
     assert made.log[:2] == [("on", (4, 5)), ("on", (4, 5))]
     assert ("on", (4,)) not in made.log
-    assert [runner.queue_timeout_s for runner in made.runners.values()] == [
-        QUEUE_TIMEOUT_S,
-        QUEUE_TIMEOUT_S,
-    ]
+    found = [runner.queue_timeout_s for runner in made.runners.values()]
+    assert found == [pytest.approx(closed_s)] * 2
 
 
-@pytest.mark.parametrize(("launching", "seen"), [(True, [0.25]), (False, [])])
-def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen):
+def test_one_slow_call_does_not_make_a_baseline_launch_bound():
+    made = scripted()
+    made.judge.first_seconds = [0.001, 0.05]
+    made.runners = {"eager": ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)}
+    times = CaseTimes("one")
+    one_case(made, times)
+    assert times.gpu.launch_gate == LaunchGateMode(WAITING_FACTOR * 0.001, waits=True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "counted"),
+    [
+        (LaunchGateMode(0.0, launching=True), True),
+        (LaunchGateMode(0.002, waits=True), True),
+        (LaunchGateMode(QUEUE_TIMEOUT_S), False),
+    ],
+)
+def test_candidate_cpu_time_is_recorded_if_host_work_is_timed(mode, counted, monkeypatch):
+    clock_s = itertools.count(0.0, 0.04)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock_s))
     names = ("eager", "candidate")
     made, times = scripted(0.04), CaseTimes.of("one", names, on_device=True)
-    times.gpu.launching = launching
+    times.gpu.launch_gate = mode
     made.runners = {name: ScriptedRunner(made.log) for name in names}
     for name, runner in made.runners.items():
         runner.name = name
@@ -297,8 +321,11 @@ def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen
     for name in names:
         turn = TimedCall(name, sample, 0, "nominal", checked=False, last=False)
         CudaEventClock().call(made, times, turn)
-    assert times.disturbed == pytest.approx(seen)
-    assert times.gpu.baseline_cpu == pytest.approx([share / 5 for share in seen])
+    shares = [*times.disturbed, *times.gpu.baseline_cpu]
+    assert len(shares) == 2 * counted
+    if counted:
+        # Four looks at the clock, 0.04 s apart, lie between the first and the last.
+        assert shares == pytest.approx([0.01 / 0.12, 0.002 / 0.12])
 
 
 def _found(tree: Any, looked: Iterator[int], each_s: float) -> None:
@@ -307,23 +334,27 @@ def _found(tree: Any, looked: Iterator[int], each_s: float) -> None:
 
 def test_threads_that_wait_actively_in_a_baseline_too_are_no_interference():
     times = CaseTimes("one", total_s={"eager": [0.014]}, disturbed=[0.3, 0.3])
-    times.gpu.launching, times.gpu.baseline_cpu = True, [0.28, 0.28]
+    times.gpu.launch_gate, times.gpu.baseline_cpu = (
+        LaunchGateMode(0.0, launching=True),
+        [0.28, 0.28],
+    )
     assert slowdown_share(times, "eager", 0.014) == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(
-    ("launching", "alone", "used", "share"),
+    ("mode", "alone", "used", "share"),
     [
-        (False, 0.010, [], 0.3995),
+        (None, 0.010, [], 0.3995),
         # The host was faster a moment later.
-        (True, 0.010, [0.0, 0.01, 0.0], 0.0),
+        (LAUNCHING, 0.010, [0.0, 0.01, 0.0], 0.0),
+        (LaunchGateMode(0.001, waits=True), 0.010, [0.0, 0.01, 0.0], 0.0),
         # It used the CPU while the baseline was timed.
-        (True, 0.014, [0.9, 1.0, 0.9], 0.9),
+        (LAUNCHING, 0.014, [0.9, 1.0, 0.9], 0.9),
         # Its unfinished work runs on the device.
-        (True, 0.005, [0.0], 1.299),
+        (LAUNCHING, 0.005, [0.0], 1.299),
     ],
 )
-def test_a_baseline_that_is_slower_next_to_the_candidate_is_recorded(launching, alone, used, share):
+def test_a_baseline_that_is_slower_next_to_the_candidate_is_recorded(mode, alone, used, share):
     times = CaseTimes("one", total_s={"eager": [0.014]}, disturbed=used)
-    times.gpu.launching = launching
+    times.gpu.launch_gate = mode
     assert slowdown_share(times, "eager", alone) == pytest.approx(share)
