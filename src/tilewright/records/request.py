@@ -74,7 +74,8 @@ class TimingPlan(Record):
     """Most seconds of timed calls for each case and baseline."""
     max_problem_s: float = Field(default=4.0, gt=0)
     """Most seconds of timed calls for each baseline of a problem with several cases, of which each
-    gets an equal part. After them no additional process replicate begins."""
+    gets an equal part. After them no additional process replicate begins. If a single case is timed
+    on a GPU, one still begins where the interval excludes 1."""
     timed_cases: int = Field(default=4, ge=1)
     """Most cases of a problem that are timed: the smallest, the largest and some between them, by
     the bytes of their inputs. Correctness is checked on all."""

@@ -63,7 +63,7 @@ def connect_judge(session: EvaluationSession) -> None:
             init_seed=session.context.seed("init") & 0x7FFFFFFF,
             threads=1,
             rule=comparison_rule(problem, request.protocol),
-            tf32=request.allows_tf32,
+            tf32=session.runners.tf32,
             compares_overwritten=problem.compares_overwritten,
             buffers=list(problem.buffers),
         )

@@ -49,6 +49,8 @@ def check_problem(session: EvaluationSession) -> None:
         write_health(_path(session), health)
         # The candidate has its whole time.
         session.runners.deadline += time.monotonic() - start
+        if session.on_gpu and not health.tf32:
+            session.judge.request(ForbidTf32())
     _apply(session, health)
 
 
@@ -72,8 +74,6 @@ def _apply(session: EvaluationSession, health: ProblemHealth) -> None:
     """Note the check in the session; label the report, or end the evaluation."""
     session.problem_health = health
     session.runners.tf32 = session.request.allows_tf32 and health.tf32
-    if session.on_gpu and not session.runners.tf32:
-        session.judge.request(ForbidTf32())
     if health.unsound and session.request.protocol == "strict":
         reason = UnjudgedReason.UNSOUND_PROBLEM
         raise EvaluationEnded.unjudged(reason, unsound_text(health))

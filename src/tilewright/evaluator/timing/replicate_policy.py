@@ -66,6 +66,11 @@ class ReplicatePolicy:
 DEFAULT_POLICY = ReplicatePolicy()
 
 
+def claims_difference(times: CaseTimes, baseline: str, sigma: float) -> bool:
+    """Tell whether the interval of the replicates so far excludes 1."""
+    return _distance_from_one(times, baseline, sigma)[1]
+
+
 def _distance_from_one(times: CaseTimes, baseline: str, sigma: float) -> tuple[float, bool]:
     """Return the estimate's |log ratio|, and whether its interval excludes 1."""
     found = estimated_interval(times, baseline, sigma)

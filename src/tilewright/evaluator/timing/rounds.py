@@ -19,7 +19,7 @@ from tilewright.evaluator.timing.blocks import CaseTimer
 from tilewright.evaluator.timing.calibration import Calibration, planned_replicates
 from tilewright.evaluator.timing.case_timings import CaseTimes
 from tilewright.evaluator.timing.gpu_clock import measure_call_latency
-from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
+from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY, claims_difference
 from tilewright.evaluator.timing.speedup import between_process_sigma, estimated_interval
 from tilewright.evaluator.timing.stop_rule import MIN_BLOCKS_OF_REPLICATE
 from tilewright.records import Case, TimingPlan
@@ -69,6 +69,9 @@ class Rounds:
     """The plan of one case; of several each has an equal part of the time."""
     no_more_at: float
     """Monotonic time after which no unplanned round begins."""
+    claims_only_after: float = math.inf
+    """The same where no interval excludes 1, on a GPU. Calls whose noise is the host's would
+    otherwise take all replicates and all time, and show nothing."""
 
     @classmethod
     def of(
@@ -81,6 +84,7 @@ class Rounds:
     ) -> Rounds:
         """Return the rounds of so many cases."""
         plan, no_more_at = pool.context.request.timing, pool.deadline
+        over_at = time.monotonic() + plan.max_problem_s * (len(names) - 1)
         if count > 1:
             part = {
                 "max_s": min(plan.max_s, plan.max_problem_s / count),
@@ -89,9 +93,9 @@ class Rounds:
                     math.ceil(plan.min_blocks / math.sqrt(count)), MIN_BLOCKS_OF_REPLICATE
                 ),
             }
-            no_more_at = min(no_more_at, time.monotonic() + plan.max_problem_s * (len(names) - 1))
+            no_more_at = min(no_more_at, over_at)
             plan = plan.model_copy(update=part)
-        return cls(pool, calibration, names, restart, plan, no_more_at)
+        return cls(pool, calibration, names, restart, plan, no_more_at, over_at)
 
     def time(self, cases: Sequence[Case]) -> list[CaseTimes]:
         """Time all cases; end with the first one on which the candidate is wrong."""
@@ -157,12 +161,13 @@ class Rounds:
         if now > self.no_more_at or now + TIME_FOR_MORE * took_s > self.pool.deadline:
             return False
         if times.on_device:
-            extra = self.plan.extra_replicates
+            sigmas = {name: between_process_sigma(times, name, known) for name in self.names[:-1]}
             return any(
                 DEFAULT_POLICY.needs_replicate(
-                    times, name, between_process_sigma(times, name, known), item.planned, extra
+                    times, name, sigma, item.planned, self.plan.extra_replicates
                 )
-                for name in self.names[:-1]
+                and (now <= self.claims_only_after or claims_difference(times, name, sigma))
+                for name, sigma in sigmas.items()
             )
         if item.planned == 1 or item.made >= MAX_REPLICATE_FACTOR * item.planned:
             return False

@@ -83,6 +83,17 @@ def test_a_problem_whose_time_is_over_gets_no_unplanned_replicate():
     assert Rounds(*fields, 0.0).needs_replicate(item, 0.1)
 
 
+@pytest.mark.parametrize(("claimed", "again"), [(True, True), (False, False)])
+def test_after_its_time_only_a_claim_gets_an_unplanned_replicate(claimed, again):
+    context = SimpleNamespace(request=SimpleNamespace(timing=TimingPlan()))
+    pool: Any = SimpleNamespace(deadline=math.inf, context=context)
+    times = apart_by(0.06, [0, 4])
+    item = PlannedCase(Case(name="one"), times if claimed else scattered(times), 2)
+    fields = (pool, GPU_DEFAULT, NAMES, None, TimingPlan(), math.inf)
+    assert Rounds(*fields).needs_replicate(item, 0.1)
+    assert Rounds(*fields, claims_only_after=0.0).needs_replicate(item, 0.1) is again
+
+
 @pytest.mark.parametrize(("starts", "again"), [([0, 2], True), ([0, 2, 4], False)])
 def test_a_re_check_that_supports_no_claim_takes_the_configured_replicates(starts, again):
     times = scattered(apart_by(0.02, starts))
