@@ -66,10 +66,13 @@ def widened(value: torch.Tensor) -> torch.Tensor:
 
 
 def nudged(value: torch.Tensor) -> torch.Tensor:
-    """Return a tensor with each element one rounding larger; float8 and integers are exact data."""
+    """Return a tensor with each element one rounding smaller; float8 and integers are exact data.
+
+    Larger elements could leave the domain of the reference: a probability of 1, or a cosine.
+    """
     if not is_inexact(value) or value.dtype in FLOAT8:
         return value
-    return value * (1 + torch.finfo(value.dtype).eps)
+    return value * (1 - torch.finfo(value.dtype).eps)
 
 
 def random_like(leaf: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

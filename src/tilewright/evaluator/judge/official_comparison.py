@@ -13,6 +13,9 @@ from tilewright.evaluator.judge.number_formats import FLOAT8, parts
 HALF, SINGLE = 5e-3, 1e-5
 """KernelBench-X: relative and absolute tolerance of 16-bit floats, and of others."""
 
+NOTHING = 1e-12
+"""KernelBench-X: a norm below this is that of zeros, and the least denominator of an error."""
+
 
 def compare_published(
     value: torch.Tensor, output: torch.Tensor, rule: Mapping[str, Any]
@@ -53,13 +56,20 @@ def _largest(value: torch.Tensor, output: torch.Tensor, tolerance: float) -> Mis
 
 
 def _quantized(value: torch.Tensor, output: torch.Tensor, rule: Mapping[str, Any]) -> Mismatch:
-    """Compare by three numbers; what is not finite, or a cosine of nothing, is wrong."""
+    """Compare by three numbers; what is not finite is wrong.
+
+    Two outputs of zeros are alike, and one of them is unlike any other, as in KernelBench-X's
+    `utils/correction_utils.py`.
+    """
     wanted, got = value.reshape(-1), output.reshape(-1)
     error = got - wanted
     rms = float(wanted.square().mean().sqrt())
+    norms = float(wanted.norm()), float(got.norm())
     cosine = float(torch.nn.functional.cosine_similarity(wanted, got, dim=0))
-    l1 = float(error.abs().sum() / wanted.abs().sum())
-    rmse = float(error.square().mean().sqrt()) / (rms if rule["relative"] else 1.0)
+    if min(norms) < NOTHING:
+        cosine = float(max(norms) < NOTHING)
+    l1 = float(error.abs().sum() / wanted.abs().sum().clamp_min(NOTHING))
+    rmse = float(error.square().mean().sqrt()) / (max(rms, NOTHING) if rule["relative"] else 1.0)
     if cosine >= rule["cosine"] and l1 <= rule["l1"] and rmse <= rule["rmse"]:
         return RIGHT
     unit = " of the output's own" if rule["relative"] else ""

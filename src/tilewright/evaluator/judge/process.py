@@ -21,6 +21,7 @@ from tilewright.evaluator.judge import (
     soundness,
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare
+from tilewright.evaluator.judge.dynamic_shapes import have_same_shapes
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.integer_comparison import names_ties
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
@@ -276,7 +277,9 @@ class Judge:
                 if fresh is not None and sample.varied:
                     fresh.expected = self.nominal_errors.floored(fresh.expected)
                 if fresh is not None and (
-                    inputs.unsound(fresh) or not self._compare(fresh, outputs)[0].kind
+                    inputs.unsound(fresh)
+                    or not have_same_shapes(fresh, sample)
+                    or not self._compare(fresh, outputs)[0].kind
                 ):
                     return None
             if difference.kind:

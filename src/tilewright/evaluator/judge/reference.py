@@ -72,6 +72,8 @@ class OutputPlacement:
     """Whether two outputs of its last call lay in the same memory."""
     reuses_outputs: bool = False
     """Whether it returns memory that it keeps from call to call, such as a weight."""
+    dynamic: bool | None = None
+    """Whether an operator chooses a shape by values; `None`: not known yet."""
     on_host: set[int] = field(default_factory=set)
     """Places of outputs that lie on the host although the reference runs on a device."""
 

@@ -8,6 +8,7 @@ import torch
 
 from tilewright.evaluator.judge import inputs
 from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.dynamic_shapes import keeps_shapes
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge.variations import moved, repeats
 from tilewright.wire.frames import Tree
@@ -34,7 +35,8 @@ def renew(
     that are not varied are those of `base`.
     A generator may give other shapes under another seed. Its values then fill the known shapes.
     Floating-point values that it gives under every seed are moved at random, unless the reference
-    refuses other values.
+    refuses other values. Where output shapes depend on values, values that keep them are used: the
+    generator's, or else the sample's own, moved at random if that keeps them.
     """
     sample.forward_seed = forward_seed
     args = reference.arguments(sample.params, seed)
@@ -54,6 +56,9 @@ def renew(
             sample.renewal.may_move = _accepts(reference, others, forward_seed)
         args = others if sample.renewal.may_move else args
         plain, tree = _laid_out(args)
+    if not keeps_shapes(reference, sample, args):
+        fresh, args = False, _with_known_shapes(reference, sample, generator)
+        plain, tree = _laid_out(args)
     sample.tree, sample.variation = tree, variation if varied else "nominal"
     structured = [known.structured for known in sample.renewal.first]
     if varied or sample.size <= EQUAL_WORK_BYTES:
@@ -63,7 +68,7 @@ def renew(
         # In half of the calls a tail is thin: code that looks at some of the values misses it.
         thin = bool(seed & 1)
         made = inputs.varied_arguments(args, structured, variation, generator, thin=thin)
-        changed, _ = _laid_out(made)
+        changed, _ = _laid_out(made if keeps_shapes(reference, sample, made) else args)
         plain = changed if varied else plain
     plain.write(sample.image)
     for value in sample.grad_outputs():
@@ -101,6 +106,24 @@ def _moved(args: list[Any], sample: inputs.InputSample, generator: torch.Generat
         else value
         for value, known in zip(args, sample.renewal.first, strict=True)
     ]
+
+
+def _with_known_shapes(
+    reference: Reference, sample: inputs.InputSample, generator: torch.Generator
+) -> list[Any]:
+    """Return the sample's own arguments, moved at random if the output shapes allow it."""
+    own = [
+        value.clone() if isinstance(value, torch.Tensor) else value for value in sample.arguments()
+    ]
+    others = [_permuted(value, generator) for value in own]
+    return others if keeps_shapes(reference, sample, others) else own
+
+
+def _permuted(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401 - any argument
+    if not isinstance(value, torch.Tensor):
+        return value
+    order = torch.randperm(value.numel(), generator=generator, device=value.device)
+    return torch.empty_like(value).copy_(value.reshape(-1)[order].view(value.shape))
 
 
 def _accepts(reference: Reference, args: list[Any], forward_seed: int) -> bool:

@@ -236,4 +236,4 @@ def test_rounding_leaves_exact_data_alone():
     value = normal(4).to(E4M3)
 
     assert nudged(value) is value
-    assert nudged(torch.ones(2)).tolist() == [1 + torch.finfo(torch.float32).eps] * 2
+    assert nudged(torch.ones(2)).tolist() == [1 - torch.finfo(torch.float32).eps] * 2

@@ -65,5 +65,13 @@ def test_an_absolute_bound_refuses_textbook_quantization_and_a_relative_one_does
         assert compare_published(value, wrong, quantized(False)).kind == "values"
 
 
+@pytest.mark.parametrize("relative", [True, False])
+def test_zeros_are_like_zeros_alone_by_the_rule_for_quantization(relative):
+    zeros, ones = torch.zeros(4), torch.ones(4)
+    assert not compare_published(zeros, zeros.clone(), quantized(relative)).kind
+    assert compare_published(zeros, 1e-3 * ones, quantized(relative)).kind == "values"
+    assert compare_published(ones, zeros, quantized(relative)).kind == "values"
+
+
 def test_tritonbench_looks_at_no_value_where_tests_print_nothing():
     assert not compare_published(torch.ones(2), torch.zeros(2), {"name": "runs"}).kind

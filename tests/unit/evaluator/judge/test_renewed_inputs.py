@@ -261,3 +261,26 @@ def test_half_of_the_heavy_tails_of_timed_calls_change_a_few_elements_only():
             assert 0 < changed < 4 * variations.FEW_OUTLIERS
         else:
             assert 0.9 * many < changed < 1.1 * many
+
+
+MASKED = f"({RAND}, torch.rand(case['n'], 8, generator=generator) > 0.5)"
+
+
+@pytest.mark.parametrize("variation", ["nominal", "sign"])
+def test_values_keep_the_output_shapes_that_depend_on_them(variation):
+    reference = load(MASKED, "x[mask]", "x, mask")
+    sample = sampled(reference)
+    known, masks = sample.expected[0].value.shape, set()
+    for seed in range(6):
+        renew(reference, sample, seed, variation)
+        x, mask = sample.arguments()
+        assert reference.function(x, mask).shape == known
+        masks.add(tuple(mask.reshape(-1).tolist()))
+    assert len(masks) == 6
+    assert reference.placement.dynamic is True
+
+
+def test_a_reference_of_fixed_shapes_is_seen_as_one():
+    reference = load(MASKED, "torch.where(mask, x, 0)", "x, mask")
+    renew(reference, sampled(reference), 1)
+    assert reference.placement.dynamic is False
