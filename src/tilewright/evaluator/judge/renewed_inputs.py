@@ -35,8 +35,8 @@ def renew(
     that are not varied are those of `base`.
     A generator may give other shapes under another seed. Its values then fill the known shapes.
     Floating-point values that it gives under every seed are moved at random, unless the reference
-    refuses other values. Where output shapes depend on values, values that keep them are used: the
-    generator's, or else the sample's own, moved at random if that keeps them.
+    refuses other values. Where output shapes depend on values, only values that keep them are used.
+    Those are the generator's, or else the sample's own, moved at random if possible.
     """
     sample.forward_seed = forward_seed
     args = reference.arguments(sample.params, seed)
