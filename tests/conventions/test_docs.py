@@ -208,3 +208,13 @@ def test_decision_42_has_the_constants_of_today():
         found = [known[name] for name in re.findall(r"`([A-Z][\w.]*)`", names)]
         sigmas = getattr(found[0], "sigmas", None)
         assert list(sigmas or found) == pytest.approx(wanted), names
+
+
+def test_every_setting_has_a_meaning():
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text_of(ROOT / "docs/reference/config.md").splitlines()
+        if line.startswith("| `")
+    ]
+    assert len(rows) > 150
+    assert [row[0] for row in rows if not row[-1]] == []

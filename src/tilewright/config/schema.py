@@ -47,7 +47,10 @@ class ModelSection(Section):
     key_variable: str = "OPENAI_API_KEY"
     """Environment variable that holds the API key. The key itself is never written to disk."""
     temperature: float | None = Field(default=1.0, ge=0)
+    """Temperature at which tokens are sampled. `null`: the server's default."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """Sample from the most likely tokens that together have this probability. `null`: the server's
+    default."""
     seed: int | None = None
     """Seed of the sampler, if the server accepts one. Each reply gets its own, derived from it."""
     max_tokens: int = Field(default=16384, ge=1)

@@ -40,7 +40,9 @@ class RewardFormula(Section):
     """R = C (correct + speed min(s, max_speedup) + coverage PR)."""
 
     correct: float = Field(default=1.0, ge=0)
+    """Reward of a correct candidate before its speed-up counts. An incorrect one gets 0."""
     speed: float = Field(default=1.0, ge=0)
+    """Weight of the capped speed-up."""
     coverage: float = Field(default=1.0, ge=0)
     """Weight of the profiling ratio (PR). 0: the reward ignores coverage."""
     max_speedup: float = Field(default=3.0, gt=0)
@@ -53,6 +55,7 @@ class ReturnSection(Section):
     """From rewards of turns to returns."""
 
     gamma: float = Field(default=1.0, ge=0, le=1)
+    """Discount of the reward of each later turn (Dr. Kernel, equation 2)."""
     unjudged: Unjudged = "earlier"
     """Turns that have no return because another turn is unjudged."""
 
@@ -61,6 +64,8 @@ class AdvantageSection(Section):
     """From returns to advantages."""
 
     estimator: Estimator = "trloo"
+    """Baseline that is subtracted from returns: `trloo` and `grpo` compare turns of one prompt and
+    place, `rloo` whole trajectories of one prompt, `reinforce` nothing."""
     singleton_advantage: Singleton = "return"
     """Advantage of a turn that is alone in its group, under `trloo` and `rloo`."""
     grpo_singleton: Singleton = "zero"
@@ -68,7 +73,9 @@ class AdvantageSection(Section):
     divide_by_std: bool = False
     """Under `grpo`: divide by the standard deviation of the group."""
     ddof: Spread = 1
+    """Degrees of freedom that the standard deviation gives up."""
     epsilon: float = Field(default=1e-6, gt=0)
+    """Added to the standard deviation before the division."""
 
     @property
     def alone(self) -> Singleton:
@@ -80,9 +87,13 @@ class MismatchSection(Section):
     """Mismatch rejection sampling."""
 
     level: Level = "trajectory"
+    """Unit that is kept or dropped. `off` keeps all."""
     mean: Mean = "geometric"
+    """How the ratios of a turn or a trajectory become one number."""
     low: float = Field(default=0.999, gt=0)
+    """Lowest mean ratio that is kept."""
     high: float = Field(default=1.001, gt=0)
+    """Highest mean ratio that is kept."""
     min_ratio: float | None = Field(default=1e-4, gt=0, le=1)
     """Lowest ratio of one token. A turn with a lower one is rejected."""
 
@@ -91,18 +102,29 @@ class ProfilingSection(Section):
     """Profiling-based rejection sampling."""
 
     mode: ProfilingMode = "soft"
+    """`soft` keeps by chance, rising with the coverage; `hard` cuts at `cutoff`; `off` keeps
+    all."""
     cutoff: float = Field(default=0.3, ge=0, le=1)
+    """Coverage up to which `soft` keeps nothing, and from which on `hard` keeps all."""
     softness: float = Field(default=0.1, gt=0)
+    """Range of coverage above `cutoff` over which the chance of `soft` rises from 0 to 1."""
 
 
 class LossSection(Section):
     """The clipped surrogate and its normalisation. There is no KL and no entropy term."""
 
     clip_low: float = Field(default=0.2, ge=0, le=1)
+    """The ratio of the policies is clipped at 1 minus this."""
     clip_high: float = Field(default=0.28, ge=0)
+    """The ratio of the policies is clipped at 1 plus this."""
     dual_clip: float | None = Field(default=3.0, gt=1)
+    """Cap of the loss of a token with a negative advantage, in units of that advantage. `null`:
+    none."""
     aggregation: Aggregation = "seq-mean-token-sum"
+    """From tokens to one loss. A sequence is one turn."""
     denominator: Denominator = "kept"
+    """Items that a mean divides by: those `kept` in the loss, `all` generated ones, or the
+    `planned` number."""
     scale: float = Field(default=1000.0, gt=0)
     """Divides the loss."""
 
@@ -113,6 +135,7 @@ class FilterSection(Section):
     zero_variance: bool = False
     """Drop prompts whose last rewards hardly differ, or are mostly unjudged."""
     least_std: float = Field(default=1e-3, ge=0)
+    """Standard deviation below which the last rewards of a prompt hardly differ."""
     regress: bool = False
     """Drop turns with zero reward after a rewarded turn of their trajectory."""
 
@@ -125,10 +148,13 @@ class SamplingSection(Section):
     rollouts: int = Field(default=16, ge=1)
     """Trajectories of each prompt."""
     turns: int = Field(default=3, ge=1)
+    """Turns of each trajectory."""
     temperature: float = Field(default=1.0, gt=0)
+    """Temperature at which tokens are sampled."""
     top_k: int = Field(default=0, ge=0)
     """Sample from the k most likely tokens. 0: all tokens."""
     top_p: float = Field(default=1.0, gt=0, le=1)
+    """Sample from the most likely tokens that together have this probability."""
     context_tokens: int = Field(default=32768, ge=1)
     """Most tokens of prompt and reply together."""
     reply_tokens: int = Field(default=8192, ge=1)
@@ -139,27 +165,39 @@ class OptimizerSection(Section):
     """AdamW with a constant learning rate and one step per batch."""
 
     learning_rate: float = Field(default=1e-6, gt=0)
+    """Learning rate of AdamW, the same at each step."""
     weight_decay: float = Field(default=0.01, ge=0)
+    """Decoupled weight decay of AdamW."""
     max_grad_norm: float = Field(default=1.0, gt=0)
+    """Norm of the gradient at which it is clipped."""
     steps: int = Field(default=300, ge=1)
+    """Optimizer steps of a run."""
 
 
 class SftSection(Section):
     """The cold start before learning from rewards."""
 
     learning_rate: float = Field(default=1e-6, gt=0)
+    """Learning rate of supervised fine-tuning."""
     batch: int = Field(default=256, ge=1)
+    """Sequences of one optimizer step."""
     epochs: int = Field(default=4, ge=1)
+    """Passes over the data."""
 
 
 class EvaluationSection(Section):
     """How a trained model is scored on held-out problems."""
 
     samples: int = Field(default=8, ge=1)
+    """Trajectories of each held-out problem."""
     turns: int = Field(default=3, ge=1)
+    """Turns of each trajectory."""
     temperature: float = Field(default=1.0, ge=0)
+    """Temperature at which tokens are sampled. 0: the most likely token."""
     top_p: float = Field(default=0.95, gt=0, le=1)
+    """Sample from the most likely tokens that together have this probability."""
     context_tokens: int = Field(default=32768, ge=1)
+    """Most tokens of prompt and reply together."""
     timing_trials: int | None = Field(default=None, ge=1)
     """Timed calls of each case. `null`: the evaluator's timing plan."""
     memory: Literal["top_w", "best_window"] = "top_w"
@@ -172,6 +210,7 @@ class Preset(Section):
     """Everything that an estimator leaves open."""
 
     name: str
+    """Name of the preset, as in `estimator`."""
     reward: RewardFormula = RewardFormula()
     returns: ReturnSection = ReturnSection()
     advantage: AdvantageSection = AdvantageSection()

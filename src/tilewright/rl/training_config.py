@@ -19,7 +19,9 @@ class FreshSection(Section):
     hidden: int = Field(default=128, ge=8)
     """Width of the hidden states."""
     layers: int = Field(default=2, ge=1)
+    """Number of transformer blocks."""
     heads: int = Field(default=4, ge=1)
+    """Attention heads of each block."""
     positions: int = Field(default=1024, ge=16)
     """The longest context."""
     vocabulary: int = Field(default=1024, ge=300)
@@ -34,6 +36,7 @@ class LoraSection(Section):
     rank: int = Field(default=0, ge=0)
     """0: all weights are trained."""
     alpha: float = Field(default=32.0, gt=0)
+    """Scale of the adapters: their output is multiplied by alpha / rank."""
     targets: str = "all-linear"
     """Modules that get an adapter: `all-linear`, or names with commas."""
 
@@ -64,6 +67,7 @@ class MachineSection(Section):
     """Hardware and batching. No setting here changes what is estimated."""
 
     device: Literal["cpu", "cuda"] = "cpu"
+    """Device of the model that is trained. Candidates run on `eval.device`."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """Precision of sampling and updates. Weights and optimizer moments are always fp32."""
     threads: int = Field(default=0, ge=0)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Annotated, Literal
 
 from fastapi import HTTPException, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tilewright.errors import ConfigError, ProblemError
 from tilewright.problems.candidates import make_candidate
@@ -94,13 +94,15 @@ def submission_of(body: TextSubmission, service: Service) -> Submission:
     except ProblemError as error:
         raise HTTPException(422, f"problem: {error}") from error
     except (ConfigError, ValueError) as error:
-        raise HTTPException(422, f"code: {_first_line(error)}") from error
+        raise HTTPException(422, f"code: {_reason(error)}") from error
     return Submission(
         request=request, name=body.name, priority=body.priority, deadline_s=body.deadline_s
     )
 
 
-def _first_line(error: Exception) -> str:
-    """Return the reason of a refused file without the frame that pydantic puts around it."""
-    errors = getattr(error, "errors", None)
-    return str(errors()[0]["msg"]).removeprefix("Value error, ") if callable(errors) else str(error)
+def _reason(error: Exception) -> str:
+    """Return the reason of a refused file: our own error, if a validator of a record raised it."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    return str(first.get("ctx", {}).get("error", first["msg"]))
