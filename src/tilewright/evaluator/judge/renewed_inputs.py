@@ -112,15 +112,14 @@ def _with_known_shapes(
     reference: Reference, sample: inputs.InputSample, generator: torch.Generator
 ) -> list[Any]:
     """Return the sample's own arguments, moved at random if the output shapes allow it."""
-    own = [
-        value.clone() if isinstance(value, torch.Tensor) else value for value in sample.arguments()
-    ]
+    own = sample.arguments()
     others = [_permuted(value, generator) for value in own]
     return others if keeps_shapes(reference, sample, others) else own
 
 
 def _permuted(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401 - any argument
-    if not isinstance(value, torch.Tensor):
+    # A layout has the strides of its values, and an expanded tensor has no order of its own.
+    if not isinstance(value, torch.Tensor) or torch.empty_like(value).stride() != value.stride():
         return value
     order = torch.randperm(value.numel(), generator=generator, device=value.device)
     return torch.empty_like(value).copy_(value.reshape(-1)[order].view(value.shape))

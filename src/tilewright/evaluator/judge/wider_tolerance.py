@@ -81,15 +81,16 @@ def resample_expected(reference: Reference, sample: InputSample) -> InputSample 
 def _rounded(value: Any, generator: torch.Generator, size: float = 1.0) -> Any:  # noqa: ANN401
     """Return an inexact tensor in float64, each element rounded up or down by its eps.
 
-    No real element leaves the range of the tensor, which may be the domain of the reference. On a
-    device it would end the process. Elements of float8 are exact data, which nothing rounds.
+    No real element becomes larger than the largest: it is rounded towards zero instead. A
+    probability above 1 leaves the domain of the reference, and on a device that ends the process.
+    Elements of float8 are exact data, which nothing rounds.
     """
     if not isinstance(value, torch.Tensor) or not is_inexact(value) or value.dtype in FLOAT8:
         return value
     signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
-    wide = widened(value)
-    found = wide * (1 + size * torch.finfo(value.dtype).eps * signs.double())
+    wide, step = widened(value), size * torch.finfo(value.dtype).eps
+    found = wide * (1 + step * signs.double())
     if value.is_complex() or not value.numel():
         return found
-    least, most = wide.nan_to_num(0.0, 0.0, 0.0).aminmax()
-    return torch.where(torch.isfinite(wide), found.clamp(least, most), found)
+    most = wide.nan_to_num(0.0, 0.0, 0.0).abs().max()
+    return torch.where(found.abs() > most, wide * (1 - step), found)

@@ -31,8 +31,8 @@ WIDE_HALF_WIDTH = 0.03
 TIME_FOR_MORE = 3.0
 """An unplanned round needs this many times as long as the last one took, or it is not made."""
 HOST_REPLICATES = 4
-"""Replicates on a device if the times include work of the host, whose cores differ. With one, 11 of
-168 references differed from themselves (docs/measurements)."""
+"""Replicates on a device if the times include work of the host, whose cores differ. With one
+replicate 7 of 20 such references differed from themselves (docs/measurements)."""
 
 
 class Restart(Protocol):

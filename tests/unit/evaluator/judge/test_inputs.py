@@ -65,6 +65,19 @@ def test_the_seed_decides_the_inputs_and_what_is_expected():
     assert not first.random
 
 
+@pytest.mark.parametrize("double", [False, True])
+def test_no_input_is_rounded_out_of_the_domain_of_the_reference(double):
+    target = "(torch.rand(case['n'], 8, generator=generator) > 0.5).float()"
+    reference = load(
+        f"(torch.rand(case['n'], 8, generator=generator), {target})",
+        "torch.nn.functional.binary_cross_entropy(x, y)",
+        "x, y",
+    )
+    sample = sampled(reference, double=double)
+    assert sample.expected[0].reference_error >= 0
+    assert widen_tolerance(reference, sample) is double
+
+
 def test_without_a_float64_run_the_reference_error_comes_from_rounded_inputs():
     sample = sampled(load(RAND, "x.exp()"), double=False)
 

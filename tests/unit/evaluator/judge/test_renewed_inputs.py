@@ -280,6 +280,28 @@ def test_values_keep_the_output_shapes_that_depend_on_them(variation):
     assert reference.placement.dynamic is True
 
 
+def test_an_expanded_argument_keeps_its_layout_where_shapes_depend_on_values():
+    made = MASKED.replace(f"({RAND},", f"({RAND}[:, :1].expand(case['n'], 8),")
+    assert made != MASKED
+    reference = load(made, "x[mask]", "x, mask")
+    sample = sampled(reference)
+    strides = {sample.arguments()[0].stride()}
+    for seed in range(6):
+        renew(reference, sample, seed)
+        x, mask = sample.arguments()
+        strides.add(x.stride())
+        assert reference.function(x, mask).shape == sample.expected[0].value.shape
+    assert len(strides) == 1
+
+
+def test_the_time_of_a_call_is_not_that_of_a_call_in_a_mode():
+    reference = load(MASKED, "x[mask]", "x, mask")
+    sample = sampled(reference)
+    reference.call_s = 5.0
+    renew(reference, sample, 1)
+    assert reference.call_s == 5.0
+
+
 def test_a_reference_of_fixed_shapes_is_seen_as_one():
     reference = load(MASKED, "torch.where(mask, x, 0)", "x, mask")
     renew(reference, sampled(reference), 1)
