@@ -101,7 +101,7 @@ def submission_of(body: TextSubmission, service: Service) -> Submission:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a refused file: our own error, if a validator of a record raised it."""
+    """Return the reason of a refused file: the error that a validator of a record raised, if one did."""
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors()[0]
