@@ -101,7 +101,7 @@ def submission_of(body: TextSubmission, service: Service) -> Submission:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a refused file: the error that a validator of a record raised, if one did."""
+    """Return the reason of a refused file; a validator of a record wraps the original error."""
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors()[0]
