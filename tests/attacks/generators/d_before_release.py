@@ -267,10 +267,8 @@ runner = next(o for o in gc.get_objects() if hasattr(type(o), "HANDLERS"))
 real_answer, real_describe, answers = runner._answer, calls.describe, []
 
 
-def described(leaves, structure, call):
-    return None if len(answers) == 1 and ready.pop("used", False) else real_describe(
-        leaves, structure, call
-    )
+def described(*given):
+    return None if len(answers) == 1 and ready.pop("used", False) else real_describe(*given)
 
 
 def answer(found, before, *rest):
