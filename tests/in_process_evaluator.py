@@ -243,7 +243,7 @@ class InProcessEvaluator(DeviceHost):
         """The roles of the children that may use several CUDA streams."""
         self.idle_judges, self.call_shapes, self._closing = {}, {}, []
         self.preforked = PreforkPool(self.spawn, None)
-        self.ledger, self.leased, self.makes_room = None, False, False
+        self.ledger, self.leased, self.makes_room, self.prepared = None, False, False, None
         for module in (main, build_main):
             monkeypatch.setattr(module, "ROOT", str(home))
             monkeypatch.setattr(module, "write_files", self._write_files)

@@ -86,6 +86,7 @@ class Stage(StrEnum):
 
     BUILD = "build"
     PRECOMPILE = "precompile"
+    PREPARE_JUDGE = "prepare_judge"
     DEVICE_WAIT = "device_wait"
     START_JUDGE = "start_judge"
     CHECK_PROBLEM = "check_problem"

@@ -20,6 +20,15 @@ def try_lock(file: IO[Any]) -> bool:
     return True
 
 
+def try_share(file: IO[Any]) -> bool:
+    """Lock an open file together with others that share it; false if one has it for itself."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def lock(file: IO[Any]) -> None:
     """Lock an open file; wait as long as another process has locked it."""
     fcntl.flock(file, fcntl.LOCK_EX)

@@ -14,7 +14,7 @@ from tilewright.evaluator.judge_client.gpu_messages import (
     MeasureCeilings,
     Probe,
 )
-from tilewright.evaluator.pipeline.memory_admission import admit_estimated
+from tilewright.evaluator.pipeline.memory_admission import estimate_need
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.timing import blocks
@@ -62,16 +62,19 @@ def probe(session: EvaluationSession) -> None:
 def size_memory(session: EvaluationSession) -> None:
     """Learn from the reference how much device memory a runner's calls need."""
     pool, sizes = session.runners, list[CaseMeasured]()
+    # A judge that was ended may have measured before.
+    session.observations.work.clear()
     for case in session.request.problem.cases:
         seed = session.context.seed("sizes", case.name)
-        found = session.judge.request(MeasureCase(dict(case.params), seed))
+        with session.on_device():
+            found = session.judge.request(MeasureCase(dict(case.params), seed))
         record_workload(session.observations, case.name, found)
         sizes.append(found)
         outputs = output_capacity(found.outputs, found.count)
         allocations = int(ALLOCATOR_FACTOR * (found.peak + found.outputs)) + ALLOCATOR_EXTRA_BYTES
         pool.output_bytes = max(pool.output_bytes, outputs)
         pool.allocator_bytes = max(pool.allocator_bytes, allocations)
-    admit_estimated(session, sizes)
+    estimate_need(session, sizes)
     session.observations.ceilings = known_ceilings(session.host)
 
 

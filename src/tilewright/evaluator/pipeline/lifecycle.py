@@ -13,7 +13,7 @@ from tilewright.evaluator.pipeline.gpu_checks import (
     size_memory,
 )
 from tilewright.evaluator.pipeline.launch_suppression import SUPPRESSED
-from tilewright.evaluator.pipeline.memory_admission import admit
+from tilewright.evaluator.pipeline.memory_admission import admit, admit_estimated
 from tilewright.evaluator.pipeline.problem_check import check_problem
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
@@ -29,19 +29,34 @@ settings say."""
 def acquire_device(session: EvaluationSession) -> None:
     """Wait for the exclusive use of the device, and on a GPU for the memory that it needs."""
     with session.stage(Stage.DEVICE_WAIT) as details:
-        session.take_lease(lambda text: session.context.emit("waiting", {"message": text}))
+        session.take_lease()
         admit(session, details)
 
 
 def start_judge(session: EvaluationSession) -> None:
-    """Start a judge with the problem, or take the idle judge; have a new problem checked."""
+    """Take the prepared judge or an idle one, or start one; have a new problem checked."""
     with session.stage(Stage.START_JUDGE):
-        connect_judge(session)
+        session.host.prepared = None
+        if session.judge.running:
+            admit_estimated(session)
+        else:
+            connect_judge(session)
     check_problem(session)
 
 
 def connect_judge(session: EvaluationSession) -> None:
-    """Connect the session to a judge that has loaded the problem."""
+    """Connect the session to a judge that has loaded the problem, and make room for its calls."""
+    session.judge.disconnect()
+    load_problem(session)
+    if session.on_gpu:
+        if session.host.suspect:
+            probe(session)
+        size_memory(session)
+        admit_estimated(session)
+
+
+def load_problem(session: EvaluationSession) -> None:
+    """Connect the session to an idle judge or a new one, which loads the problem."""
     request, host, pool = session.request, session.host, session.runners
     problem = request.problem
     idle = host.take_idle_judge(session.idle_key())
@@ -68,10 +83,6 @@ def connect_judge(session: EvaluationSession) -> None:
             buffers=list(problem.buffers),
         )
     )
-    if session.on_gpu:
-        if host.suspect:
-            probe(session)
-        size_memory(session)
 
 
 def load_candidate(session: EvaluationSession) -> None:

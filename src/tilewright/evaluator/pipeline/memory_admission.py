@@ -71,7 +71,7 @@ def admit(session: EvaluationSession, details: list[str]) -> None:
 
 def _note_start(session: EvaluationSession, found: Conditions | None) -> None:
     host, memory = session.host, session.memory
-    idle = host.idle_judges.get(session.idle_key())
+    idle = host.prepared or host.idle_judges.get(session.idle_key())
     memory.before, memory.own_bytes = found, 0 if idle is None else idle.held_bytes
     used = (found.used_bytes if found else None) or 0
     memory.others_bytes = max(used - host.held_bytes, 0)
@@ -90,14 +90,27 @@ def _label_strangers(session: EvaluationSession) -> None:
         session.context.emit("waiting", {"message": f"another program is on the device: {detail}"})
 
 
-def admit_estimated(session: EvaluationSession, sizes: list[CaseMeasured]) -> None:
-    """Make room for what the judge's sizes suggest, where no earlier evaluation told the need."""
+def has_room(session: EvaluationSession) -> bool:
+    """Tell whether the known need of the problem is free now; an unknown need counts as small."""
+    host = session.host
+    key = device_key(host.cores, host.device)
+    need = known_need(host.home, key, session.request.problem.digest())
+    return need is None or not shortage(need, 0, conditions(host.device.uuid))
+
+
+def estimate_need(session: EvaluationSession, sizes: list[CaseMeasured]) -> None:
+    """Estimate the memory that the evaluation needs, from the sizes that the judge has measured."""
     pool, memory = session.runners, session.memory
     work = pool.output_bytes + pool.allocator_bytes
     runners = 1 + MAX_CACHED_RUNNERS * len(session.request.baselines)
     memory.estimated_bytes = max((estimated_need(one, work, runners) for one in sizes), default=0)
-    if not memory.known:
-        _make_room(session, memory.estimated_bytes)
+    memory.judge_bytes = CONTEXT_BYTES + max((one.weights for one in sizes), default=0)
+
+
+def admit_estimated(session: EvaluationSession) -> None:
+    """Make room for the estimated need, where no earlier evaluation told the need."""
+    if not session.memory.known:
+        _make_room(session, session.memory.estimated_bytes)
 
 
 def estimated_need(found: CaseMeasured, work_bytes: int, runners: int) -> int:

@@ -50,7 +50,8 @@ def check_problem(session: EvaluationSession) -> None:
         # The candidate has its whole time.
         session.runners.deadline += time.monotonic() - start
         if session.on_gpu and not health.tf32:
-            session.judge.request(ForbidTf32())
+            with session.on_device():
+                session.judge.request(ForbidTf32())
     _apply(session, health)
 
 
@@ -63,7 +64,8 @@ def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
         seed=session.context.seed("health", case.name) & 0x7FFFFFFF,
         strict=request.protocol == "strict",
     )
-    found = vars(session.judge.request(message, CHECK_S))
+    with session.on_device():
+        found = vars(session.judge.request(message, CHECK_S))
     if found["unchecked"] and session.host.shares_memory:
         # Only a result that also holds alone on the device may be stored.
         raise DeviceCrowded("the check of the problem lacked memory while others held some")

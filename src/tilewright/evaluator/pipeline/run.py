@@ -9,6 +9,7 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import Emit, EvaluationContext
 from tilewright.evaluator.pipeline.correctness import check_correctness
 from tilewright.evaluator.pipeline.gpu_checks import complete_ceilings, refuse_quarantined
+from tilewright.evaluator.pipeline.judge_preparation import prepare_judge
 from tilewright.evaluator.pipeline.launch_suppression import measure_own_work, trace_kernels
 from tilewright.evaluator.pipeline.lifecycle import (
     acquire_device,
@@ -47,6 +48,7 @@ StageFunction = Callable[[EvaluationSession], None]
 
 STAGES: tuple[StageFunction, ...] = (
     prepare,
+    prepare_judge,
     acquire_device,
     start_judge,
     load_candidate,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
+from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES, MemoryAccount
 from tilewright.evaluator.devices.nvml import Conditions, conditions
@@ -68,10 +69,31 @@ class EvaluationSession:
             record = StageRecord(name=name, wall_s=wall_s, detail=", ".join(details))
             self.observations.stages.append(record)
 
-    def take_lease(self, waiting: Callable[[str], None]) -> None:
-        """Wait until this evaluation has the device; that time does not count."""
+    def take_lease(self) -> None:
+        """Wait until this evaluation has the device for itself; that time does not count."""
         with self.uncounted():
-            self._lease.enter_context(self.host.lease(waiting, self.context.watch))
+            self._lease.enter_context(self.host.lease(self._waiting, self.context.watch))
+
+    @contextmanager
+    def on_device(self) -> Iterator[None]:
+        """Use the device without a claim about time: together with others that do so.
+
+        It changes nothing while this evaluation has the device for itself.
+
+        Raises:
+            InfrastructureError: the judge was ended meanwhile, to make room for another evaluation.
+        """
+        with ExitStack() as stack:
+            if not self.host.leased:
+                with self.uncounted():
+                    lease = self.host.lease(self._waiting, self.context.watch, shared=True)
+                    stack.enter_context(lease)
+            if self.judge.child is not None and not self.judge.running:
+                raise InfrastructureError("the judge was ended to make room for another evaluation")
+            yield
+
+    def _waiting(self, text: str) -> None:
+        self.context.emit("waiting", {"message": text})
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
@@ -144,8 +166,10 @@ class EvaluationSession:
         if self.on_gpu:
             # The memory that they have mapped must not be freed before they have ended.
             host.wait_closed()
-        if self.judge.child is not None:
-            self.judge.request(Forget(runners=names, everything=True))
+        host.prepared = None
+        if self.judge.running and self.judge.child is not None:
+            with self.on_device():
+                self.judge.request(Forget(runners=names, everything=True))
             held = self._held_bytes() if self.on_gpu else 0
             host.idle_judges[self.idle_key()] = IdleJudge(self.judge.child, pool.cached, held)
             self.judge.disconnect()
@@ -161,6 +185,11 @@ class EvaluationSession:
     def abandon(self) -> None:
         """End every process at once; none of them is used again."""
         self.runners.abandon()
+        self.end_judge()
+
+    def end_judge(self) -> None:
+        """End the judge at once; a later stage may start another."""
+        self.host.prepared = None
         child = self.judge.disconnect()
         if child is not None:
             child.kill()

@@ -22,7 +22,7 @@ from tilewright.evaluator.processes.memory_ledger import MemoryLedger
 from tilewright.evaluator.processes.prefork import PreforkPool, open_lock
 from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
 from tilewright.records import Limits
-from tilewright.records.file_lock import try_lock
+from tilewright.records.file_lock import try_lock, try_share
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
 
@@ -82,6 +82,8 @@ class DeviceHost:
         """`init` and `calls` of a precompilation, by the digest of a problem: without values."""
         self.idle_judges: dict[str, IdleJudge] = {}
         """Judges for the next candidates of their problems, longest idle first."""
+        self.prepared: IdleJudge | None = None
+        """The judge of the evaluation that waits for the exclusive lease."""
         self._closing: list[Closeable] = []
         self._forks = 0
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
@@ -178,10 +180,16 @@ class DeviceHost:
         most = max(int(total * MAX_IDLE_SHARE) // MAX_IDLE_BYTES, MAX_IDLE_JUDGES)
         return len(self.idle_judges) >= min(most, MAX_IDLE_JUDGES_ON_GPU) or 2 * used > total > 0
 
+    def keep_prepared(self, idle: IdleJudge) -> None:
+        """Count a judge that waits for the exclusive lease; other supervisors may have it ended."""
+        self.prepared = idle
+        self._publish()
+
     @property
     def held_bytes(self) -> int:
         """Return the bytes of the device that our idle processes hold, about as many."""
-        judges = sum(idle.held_bytes for idle in self.idle_judges.values())
+        kept = [*self.idle_judges.values(), *([self.prepared] if self.prepared else [])]
+        judges = sum(idle.held_bytes for idle in kept)
         return judges + CONTEXT_BYTES * self.preforked.opened
 
     @property
@@ -252,17 +260,27 @@ class DeviceHost:
     def end_idle(self) -> None:
         """End all that idles, to make room on the device."""
         self.preforked.clear()
+        prepared, self.prepared = self.prepared, None
+        if prepared is not None:
+            prepared.kill()
         while self.idle_judges:
             self.idle_judges.popitem()[1].kill()
 
     @contextmanager
-    def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:
-        """Hold the GPU or the timed cores; a second command waits and says so."""
+    def lease(
+        self, waiting: Callable[[str], None], watch: Callable[[], None], *, shared: bool = False
+    ) -> Iterator[None]:
+        """Hold the GPU or the timed cores; a second command waits and says so.
+
+        Evaluations that time nothing may hold it `shared`, together. Nobody holds it beside an
+        evaluation that holds it for itself.
+        """
         self.preforked.stop()
         name = lease_name(self.device, self.cores)
         with open_lock(name) as file:
             notice_at = time.monotonic() + LEASE_NOTICE_S
-            while not try_lock(file):
+            attempt = try_share if shared else try_lock
+            while not attempt(file):
                 if time.monotonic() > notice_at:
                     waiting(f"device {name} is in use by another evaluation; waiting for it")
                     notice_at = math.inf

@@ -21,7 +21,9 @@ from tilewright.scoring.paired_times import geometric_mean_times
 Code = Literal[
     "COMPILATION_ERROR", "RUNTIME_ERROR", "CORRECTNESS_ERROR", "TIMEOUT_ERROR", "UNJUDGED"
 ]
-BEFORE_RUNNING = (Stage.BUILD, Stage.START_JUDGE, Stage.CHECK_PROBLEM, Stage.LOAD)
+BEFORE_RUNNING = (
+    *(Stage.BUILD, Stage.PREPARE_JUDGE, Stage.START_JUDGE, Stage.CHECK_PROBLEM, Stage.LOAD),
+)
 AFTER_CORRECTNESS = (Stage.LAUNCH_SUPPRESSION, Stage.TIMING, Stage.SHUTDOWN)
 """Stages that follow a positive result of the correctness stage."""
 

@@ -28,7 +28,9 @@ from tilewright.evaluator.pipeline.memory_admission import (
     admit,
     admit_estimated,
     attribute_lack,
+    estimate_need,
     estimated_need,
+    has_room,
     note_use,
 )
 from tilewright.evaluator.pipeline.session import EvaluationSession
@@ -280,11 +282,23 @@ def sizes(gib: float) -> CaseMeasured:
 def test_an_unknown_need_is_estimated_from_the_largest_case(begun):
     begun.start(60 * GIB)
     admit(begun.session, [])
-    admit_estimated(begun.session, [sizes(0.01), sizes(0.02)])
+    estimate_need(begun.session, [sizes(0.01), sizes(0.02)])
+    admit_estimated(begun.session)
     assert list(begun.session.host.ledger.others().values()) == [60 * GIB]
-    admit_estimated(begun.session, [sizes(0.01), sizes(2), sizes(0.1)])
+    estimate_need(begun.session, [sizes(0.01), sizes(2), sizes(0.1)])
+    admit_estimated(begun.session)
     assert list(begun.session.host.ledger.others().values()) == [0]
     assert begun.session.memory.estimated_bytes == estimated_need(sizes(2), 0, 3)
+
+
+def test_a_known_need_has_room_only_if_it_is_free_now(begun):
+    host, problem = begun.session.host, begun.session.request.problem
+    begun.start(60 * GIB)
+    assert has_room(begun.session)
+    record_need(host.home, device_key(host.cores, host.device), problem.digest(), 15 * GIB)
+    assert has_room(begun.session)
+    record_need(host.home, device_key(host.cores, host.device), problem.digest(), 30 * GIB)
+    assert not has_room(begun.session)
 
 
 def test_an_estimate_holds_the_judge_and_all_runners():

@@ -111,6 +111,27 @@ def test_a_second_host_waits_for_the_lease_and_reports_it(host, tmp_path, monkey
     assert "in use by another evaluation" in said[0]
 
 
+def test_leases_are_shared_among_those_that_time_nothing(host, tmp_path):
+    second = DeviceHost(tmp_path)
+    host.cores = second.cores = Cores((9000 + os.getpid(),), (0,))
+
+    class Late(Exception):
+        pass
+
+    def give_up() -> None:
+        raise Late
+
+    with host.lease(print, lambda: None, shared=True):
+        with second.lease(print, give_up, shared=True):
+            assert host.leased
+            assert second.leased
+        with pytest.raises(Late):
+            second.lease(print, give_up).__enter__()
+    with host.lease(print, lambda: None), pytest.raises(Late):
+        second.lease(print, give_up, shared=True).__enter__()
+    assert not host.leased
+
+
 def test_a_waiter_that_raises_leaves_the_lease_queue(host, tmp_path):
     class Gone(Exception):
         pass

@@ -1,0 +1,106 @@
+"""A judge that is prepared before the lease: it is used, or another one does its work.
+
+There is no device here, so the judge is not asked for sizes of device memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.in_process_evaluator import InProcessEvaluator, a_request
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES
+from tilewright.evaluator.pipeline import judge_preparation
+from tilewright.evaluator.pipeline.session import EvaluationSession
+
+PROBLEM = """import torch
+
+CASES = [{"name": "one", "n": 16}]
+
+
+def inputs(case, generator):
+    return (torch.rand(case["n"], 8, generator=generator),)
+
+
+def reference(x):
+    return x * 2 + 1
+"""
+HONEST = "def work(x):\n    return x * 2 + 1\n"
+WRONG = "def work(x):\n    return x * 2\n"
+CONSTANT = PROBLEM.replace("x * 2 + 1", "torch.ones_like(x)")
+Disturb = Callable[[EvaluationSession], None]
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[[Disturb], None]:
+    """Prepare judges on a CPU; something may happen before the problem is checked."""
+    check = judge_preparation.check_problem
+
+    def disturb(action: Disturb) -> None:
+        def checked(session: EvaluationSession) -> None:
+            action(session)
+            check(session)
+
+        monkeypatch.setattr(judge_preparation, "check_problem", checked)
+
+    monkeypatch.setattr(judge_preparation, "_may_prepare", lambda _: True)
+    monkeypatch.setattr(judge_preparation, "size_memory", lambda _: None)
+    return disturb
+
+
+def judged(
+    evaluator: InProcessEvaluator, problem: str, candidate: str
+) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
+    events: list[tuple[str, dict[str, Any]]] = []
+    request = a_request(problem, candidate)
+    report = evaluator.judge(request, lambda event, fields: events.append((event, fields)))
+    return report, events
+
+
+@pytest.mark.usefixtures("prepared")
+@pytest.mark.parametrize(("candidate", "verdict"), [(HONEST, "correct"), (WRONG, "incorrect")])
+def test_the_prepared_judge_judges(evaluator, candidate, verdict):
+    report, _ = judged(evaluator, PROBLEM, candidate)
+
+    assert report.verdict == verdict
+    stages = [item.name for item in report.stages]
+    assert stages.index("check_problem") < stages.index("device_wait") < stages.index("start_judge")
+    assert [child.role for child in evaluator.children].count("judge") == 1
+    assert evaluator.prepared is None
+
+
+@pytest.mark.usefixtures("prepared")
+def test_an_unsound_problem_takes_no_device(evaluator):
+    report, _ = judged(evaluator, CONSTANT, HONEST)
+
+    assert report.verdict == "unjudged"
+    assert "device_wait" not in [item.name for item in report.stages]
+    # The judge waits for another candidate, as after every evaluation.
+    assert len(evaluator.idle_judges) == 1
+
+
+def test_a_judge_that_was_ended_to_make_room_is_replaced(evaluator, prepared):
+    prepared(lambda session: session.host.end_idle())
+    report, events = judged(evaluator, PROBLEM, HONEST)
+
+    assert report.verdict == "correct"
+    assert [child.role for child in evaluator.children].count("judge") == 2
+    assert any("make room" in fields.get("because", "") for _, fields in events)
+
+
+def test_a_failure_while_a_judge_is_prepared_costs_no_verdict(evaluator, prepared):
+    def fail(session: EvaluationSession) -> None:
+        raise InfrastructureError(f"{session.request.problem.id}: lost")
+
+    prepared(fail)
+    assert judged(evaluator, PROBLEM, HONEST)[0].verdict == "correct"
+
+
+def test_a_prepared_judge_counts_as_held_memory(evaluator, prepared):
+    held: list[int] = []
+    prepared(lambda session: held.append(session.host.held_bytes))
+    judged(evaluator, PROBLEM, HONEST)
+    assert held == [CONTEXT_BYTES]
