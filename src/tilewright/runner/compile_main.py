@@ -14,6 +14,7 @@ import socket
 import sys
 import tarfile
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 # Imported in the forkserver: each child that makes a fake tensor would import these again.
@@ -33,6 +34,9 @@ from tilewright.wire.frames import MAX_BODY_BYTES, Channel, Frame
 from tilewright.wire.names import COMPILED_BY_TRITON
 from tilewright.wire.tensors import build
 
+MULTIPROCESSORS = 132
+"""What a candidate is told of the device: an H100's number. It decides about grids, which are not
+compiled."""
 UNLIMITED_BYTES = 1 << 62
 """Size of a fake block: more than any tensor of a call."""
 
@@ -121,12 +125,7 @@ def _compile_launches(arch: int, kept: list[Any], channel: Channel) -> None:
     from triton.runtime import jit
 
     install_driver_stub(arch, "cuda")
-    # The original creates a CUDA context, for gradients, which fake tensors do not need.
-    vars(fake_tensor)["init_gpu_context"] = lambda *_: None
-    torch.cuda.is_available = lambda: True
-    torch.cuda.current_device = lambda: 0
-    torch.cuda.synchronize = lambda *_: None
-    torch.cuda.get_device_capability = lambda *_: divmod(arch, 10)
+    _stub_device(arch)
     run: Callable[..., Any] = jit.JITFunction.run
 
     def compile_it(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
@@ -139,6 +138,30 @@ def _compile_launches(arch: int, kept: list[Any], channel: Channel) -> None:
         return kept[-1]
 
     jit.JITFunction.run = compile_it
+
+
+def _stub_device(arch: int) -> None:
+    """Let torch answer as if it had one device of this architecture."""
+    # The original creates a CUDA context, for gradients, which fake tensors do not need.
+    vars(fake_tensor)["init_gpu_context"] = lambda *_: None
+    properties = SimpleNamespace(
+        name="", major=arch // 10, minor=arch % 10, multi_processor_count=MULTIPROCESSORS
+    )
+    answers: dict[str, Callable[..., Any]] = {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "set_device": lambda *_: None,
+        "synchronize": lambda *_: None,
+        "get_device_capability": lambda *_: divmod(arch, 10),
+        "get_device_properties": lambda *_: properties,
+        "get_device_name": lambda *_: "",
+        # Those by which `with torch.cuda.device(...)` changes the device.
+        "_exchange_device": lambda *_: 0,
+        "_maybe_exchange_device": lambda *_: 0,
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, answer)
 
 
 def _pointer(value: Any) -> Any:  # noqa: ANN401

@@ -110,6 +110,17 @@ def test_a_module_is_built_and_called_too(tmp_path):
     assert any(name.endswith("double.cubin") for name in found)
 
 
+def test_a_candidate_may_choose_the_device_and_ask_for_its_properties(tmp_path):
+    text = KERNEL.replace(
+        "    double[",
+        "    count = torch.cuda.get_device_properties(x.device).multi_processor_count\n"
+        "    assert count and torch.cuda.device_count() == 1\n"
+        "    with torch.cuda.device(x.device):\n        double[",
+    )
+    found = names(compiled(tmp_path, text))
+    assert sum(name.endswith("double.cubin") for name in found) == 2
+
+
 @pytest.mark.parametrize(
     "text",
     [

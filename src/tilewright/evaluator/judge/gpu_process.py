@@ -37,6 +37,7 @@ class DeviceJudge(process.Judge):
             known[kind] = _finished(known[kind])
         return known | {
             gpu_messages.Probe: self.probe,
+            gpu_messages.Settle: self.settle,
             gpu_messages.MeasureCase: self.measure_case,
             gpu_messages.MeasureCeilings: lambda _: ceilings.measure(),
             gpu_messages.ShareMemory: self.share_memory,
@@ -61,6 +62,11 @@ class DeviceJudge(process.Judge):
         # An operator with a product inside would be more exact here than in a runner, or less.
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         self.reference.precision.allows_tf32 = False
+        return Done()
+
+    def settle(self, _: gpu_messages.Settle) -> Done:
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
         return Done()
 
     def probe(self, _: gpu_messages.Probe) -> gpu_messages.ProbeAnswer:

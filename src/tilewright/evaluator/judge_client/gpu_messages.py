@@ -103,6 +103,10 @@ class CaseMeasured(Answer):
     precision: str
 
 
+class Settle(Request[Done], kind="settle"):
+    """Finish all work on the device, and free the memory that is not used: others come next."""
+
+
 class MeasureCase(Request[CaseMeasured], kind="measure"):
     """Run the reference once on a case and measure what it needs."""
 

@@ -62,6 +62,7 @@ def _may_prepare(session: EvaluationSession) -> bool:
 
 def _start(session: EvaluationSession) -> None:
     with session.on_device():
+        session.host.announce_judge()
         load_problem(session)
     _keep(session)
     size_memory(session)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 
 from tilewright.errors import InfrastructureError
+from tilewright.evaluator.context import COMPILE_MODES
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.devices.toolchain import (
     HEADER,
@@ -27,11 +28,11 @@ from tilewright.evaluator.pipeline.requested_builds import (
     write_complete,
 )
 from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.runners.baselines import attribute_to_baseline
+from tilewright.evaluator.runners.baselines import attribute_to_baseline, reference_of
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
 from tilewright.languages.base import SOURCE_SUFFIXES, BuildPlan, Language
-from tilewright.languages.detect import MissingEntry, find_entry
+from tilewright.languages.detect import MissingEntry, detect, find_entry
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
@@ -60,8 +61,17 @@ def prepare(session: EvaluationSession) -> None:
 
 
 def precompile_all(session: EvaluationSession) -> None:
-    """Precompile the candidate, and the baselines that are candidates themselves."""
+    """Precompile the candidate and the baselines, as far as they are written in Triton."""
     _for_each_candidate(session, _precompile)
+    problem = session.request.problem
+    names = [one.name for one in session.request.baselines if not one.candidate]
+    if not session.on_gpu or detect((problem.source,)) != "triton":
+        return
+    for name in names:
+        # torch compiles what it compiles in a process of its own.
+        if name not in COMPILE_MODES:
+            session.runners.builds.setdefault(name, Build("python"))
+            _precompile(session, name, reference_of(problem, "triton"))
 
 
 def _for_each_candidate(

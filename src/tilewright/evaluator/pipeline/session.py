@@ -15,6 +15,7 @@ from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES, MemoryAcco
 from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.judge_client.client import JudgeClient
+from tilewright.evaluator.judge_client.gpu_messages import Settle
 from tilewright.evaluator.judge_client.messages import Forget
 from tilewright.evaluator.processes.idle import IdleJudge
 from tilewright.evaluator.runners.pool import RunnerPool
@@ -84,13 +85,17 @@ class EvaluationSession:
             InfrastructureError: the judge was ended meanwhile, to make room for another evaluation.
         """
         with ExitStack() as stack:
-            if not self.host.leased:
+            shared = not self.host.leased
+            if shared:
                 with self.uncounted():
                     lease = self.host.lease(self._waiting, self.context.watch, shared=True)
                     stack.enter_context(lease)
             if self.judge.child is not None and not self.judge.running:
                 raise InfrastructureError("the judge was ended to make room for another evaluation")
             yield
+            if shared and self.on_gpu:
+                # The next holder of the device may time something.
+                self.judge.request(Settle())
 
     def _waiting(self, text: str) -> None:
         self.context.emit("waiting", {"message": text})

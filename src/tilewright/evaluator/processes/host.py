@@ -180,6 +180,10 @@ class DeviceHost:
         most = max(int(total * MAX_IDLE_SHARE) // MAX_IDLE_BYTES, MAX_IDLE_JUDGES)
         return len(self.idle_judges) >= min(most, MAX_IDLE_JUDGES_ON_GPU) or 2 * used > total > 0
 
+    def announce_judge(self) -> None:
+        """Let other supervisors know of a judge that is about to start."""
+        self._publish(1)
+
     def keep_prepared(self, idle: IdleJudge) -> None:
         """Count a judge that waits for the exclusive lease; other supervisors may have it ended."""
         self.prepared = idle

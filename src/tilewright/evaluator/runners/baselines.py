@@ -14,15 +14,13 @@ from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.records import Candidate, Failed
+from tilewright.records import Candidate, Failed, Problem
 from tilewright.records.codes import FailureReason
 
 
 def start_baselines(pool: RunnerPool, *, fresh: bool = False) -> None:
     """Start a runner for each baseline that has none, or take a cached one unless `fresh`."""
-    problem = pool.context.request.problem
-    entry = "Model" if problem.kind == "module" else "reference"
-    reference = Candidate(language="torch", files=(problem.source,), entry=entry)
+    reference = reference_of(pool.context.request.problem)
     for baseline in pool.context.request.baselines:
         if baseline.name in pool.runners:
             continue
@@ -30,6 +28,12 @@ def start_baselines(pool: RunnerPool, *, fresh: bool = False) -> None:
             if fresh or not pool.acquire_from_cache(baseline.name):
                 pool.start(baseline.name, baseline.candidate or reference)
             pool.match_and_publish(baseline.name)
+
+
+def reference_of(problem: Problem, language: str = "torch") -> Candidate:
+    """Return the problem's reference as an implementation."""
+    entry = "Model" if problem.kind == "module" else "reference"
+    return Candidate(language=language, files=(problem.source,), entry=entry)
 
 
 def replace_runners(pool: RunnerPool, *, fresh: bool) -> None:

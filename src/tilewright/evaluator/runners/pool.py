@@ -133,8 +133,13 @@ class RunnerPool:
         return runner
 
     def _build_requests(self, name: str, *, again: bool) -> BuildRequests:
-        """Return what a runner may ask for: nothing, unless it is the first of its name."""
-        if again or name not in self.builds or name in self._started:
+        """Return what a runner may ask for: nothing, unless it is the first of its name.
+
+        The problem's own reference may never ask.
+        """
+        baselines = self.context.request.baselines
+        asks = {"candidate", *(one.name for one in baselines if one.candidate)}
+        if again or name not in asks & set(self.builds) or name in self._started:
             return BuildRequests(name)
         self._started.add(name)
         made = sum(build.implementation == name for build in self.context.requested)
