@@ -29,6 +29,11 @@ def try_share(file: IO[Any]) -> bool:
     return True
 
 
+def unlock(file: IO[Any]) -> None:
+    """Give the lock on an open file back."""
+    fcntl.flock(file, fcntl.LOCK_UN)
+
+
 def lock(file: IO[Any]) -> None:
     """Lock an open file; wait as long as another process has locked it."""
     fcntl.flock(file, fcntl.LOCK_EX)

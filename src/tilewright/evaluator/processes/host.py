@@ -16,13 +16,13 @@ from tilewright.evaluator.devices.devices import CPU, Cores, Device, few_queues,
 from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.devices.toolchain import pool_library
 from tilewright.evaluator.processes import forkserver_client
+from tilewright.evaluator.processes.device_lease import DeviceLease
 from tilewright.evaluator.processes.forkserver_client import Child, Forkserver
 from tilewright.evaluator.processes.idle import Closeable, IdleJudge
 from tilewright.evaluator.processes.memory_ledger import MemoryLedger
-from tilewright.evaluator.processes.prefork import PreforkPool, open_lock
+from tilewright.evaluator.processes.prefork import PreforkPool
 from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
 from tilewright.records import Limits
-from tilewright.records.file_lock import try_lock, try_share
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
 
@@ -281,10 +281,9 @@ class DeviceHost:
         """
         self.preforked.stop()
         name = lease_name(self.device, self.cores)
-        with open_lock(name) as file:
+        with DeviceLease(name, shared=shared) as lease:
             notice_at = time.monotonic() + LEASE_NOTICE_S
-            attempt = try_share if shared else try_lock
-            while not attempt(file):
+            while not lease.try_take():
                 if time.monotonic() > notice_at:
                     waiting(f"device {name} is in use by another evaluation; waiting for it")
                     notice_at = math.inf

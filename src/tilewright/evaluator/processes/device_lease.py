@@ -1,0 +1,56 @@
+"""The lease of a device: held by one evaluation that times, or shared by several that do not.
+
+A stream of shared leases could keep one that wants the device for itself waiting for ever. So after
+`PATIENCE_S` a waiter takes the second lock of the device, and no lease begins before its own.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from types import TracebackType
+from typing import IO, Self
+
+from tilewright.evaluator.processes.prefork import open_lock
+from tilewright.records.file_lock import try_lock, try_share, unlock
+
+PATIENCE_S = 5.0
+"""Seconds that shared leases may begin before one that waits: as long as a timing takes."""
+
+
+class DeviceLease:
+    """An attempt to lease a device. Lifetime: its `with` block, the lease included."""
+
+    def __init__(self, name: str, *, shared: bool) -> None:
+        self._name, self._shared = name, shared
+        self._files = ExitStack()
+        self._device: IO[str]
+        self._queue: IO[str]
+        self._first = False
+        """Whether no lease may begin before this one."""
+        self._patient_until = time.monotonic() + PATIENCE_S
+
+    def try_take(self) -> bool:
+        """Take the lease if that is possible now."""
+        if not self._first and not self._shared and time.monotonic() > self._patient_until:
+            self._first = try_lock(self._queue)
+        if not self._first and not try_share(self._queue):
+            return False
+        taken = (try_share if self._shared else try_lock)(self._device)
+        if taken or not self._first:
+            unlock(self._queue)
+        return taken
+
+    def __enter__(self) -> Self:
+        self._device = self._files.enter_context(open_lock(self._name))
+        self._queue = self._files.enter_context(open_lock(f"{self._name}.queue"))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the lease back, if it was taken."""
+        self._files.close()

@@ -1,0 +1,68 @@
+"""Leases of one device: who may hold it with whom, and who comes first."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tilewright.evaluator.processes import device_lease
+from tilewright.evaluator.processes.device_lease import DeviceLease
+from tilewright.evaluator.processes.prefork import lease_folder
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    made = f"test-{os.getpid()}-{secrets.token_hex(4)}"
+    yield made
+    for path in lease_folder().glob(f"{made}*"):
+        path.unlink()
+
+
+def test_shared_leases_are_held_together(name):
+    with DeviceLease(name, shared=True) as first, DeviceLease(name, shared=True) as second:
+        assert first.try_take()
+        assert second.try_take()
+        with DeviceLease(name, shared=False) as alone:
+            assert not alone.try_take()
+    with DeviceLease(name, shared=False) as alone:
+        assert alone.try_take()
+        for shared in (True, False):
+            with DeviceLease(name, shared=shared) as other:
+                assert not other.try_take()
+
+
+def test_shared_leases_pass_a_waiter_that_is_patient(name):
+    with DeviceLease(name, shared=True) as first, DeviceLease(name, shared=False) as alone:
+        assert first.try_take()
+        assert not alone.try_take()
+        with DeviceLease(name, shared=True) as second:
+            assert second.try_take()
+
+
+def test_after_a_while_no_lease_begins_before_the_waiters(name, monkeypatch):
+    monkeypatch.setattr(device_lease, "PATIENCE_S", 0.0)
+    with DeviceLease(name, shared=False) as alone, DeviceLease(name, shared=True) as later:
+        with DeviceLease(name, shared=True) as first:
+            assert first.try_take()
+            assert not alone.try_take()
+            assert not later.try_take()
+            with DeviceLease(name, shared=False) as second:
+                assert not second.try_take()
+        assert not later.try_take()
+        assert alone.try_take()
+        assert not later.try_take()
+    with DeviceLease(name, shared=True) as later:
+        assert later.try_take()
+
+
+def test_a_waiter_that_leaves_gives_its_place_back(name, monkeypatch):
+    monkeypatch.setattr(device_lease, "PATIENCE_S", 0.0)
+    with DeviceLease(name, shared=True) as first, DeviceLease(name, shared=True) as second:
+        assert first.try_take()
+        with DeviceLease(name, shared=False) as alone:
+            assert not alone.try_take()
+            assert not second.try_take()
+        assert second.try_take()
