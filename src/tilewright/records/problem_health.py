@@ -7,7 +7,7 @@ from pydantic import Field
 from tilewright.records.base import Record
 from tilewright.records.request import Protocol
 
-HEALTH_VERSION = 5
+HEALTH_VERSION = 6
 """Version of the check: a stored result of another one is not used."""
 
 
@@ -42,6 +42,8 @@ class CaseCheck(Record):
     and integers. Results that follow from these alone can be kept."""
     undefined_share: float = Field(default=0.0, ge=0, le=1)
     """Share of the output elements that the reference never writes."""
+    writes_outside: bool = False
+    """Whether the reference writes into memory around its arguments."""
     rows: tuple[int, int] | None = None
     """Rows of two samples, and how many of these differ. A table of results can then replace the
     computation. `None`: nothing shows that it can."""
@@ -61,8 +63,13 @@ class ProblemHealth(Record):
 
     @property
     def unsound(self) -> bool:
-        """Whether no case has an output that is defined and depends on its inputs."""
-        return all(case.constant or case.undefined_share == 1.0 for case in self.cases)
+        """Whether the reference writes into foreign memory, or no case has a sound output.
+
+        A sound output is defined and depends on its inputs.
+        """
+        return any(case.writes_outside for case in self.cases) or all(
+            case.constant or case.undefined_share == 1.0 for case in self.cases
+        )
 
     @property
     def tf32(self) -> bool:

@@ -73,11 +73,18 @@ def _fill(value: torch.Tensor, fill: float) -> None:
         value.fill_(fill)
 
 
+def _bytes(value: torch.Tensor) -> torch.Tensor:
+    """Return the bytes of dense elements, one row for each."""
+    return value.view(torch.uint8).view(value.numel(), value.element_size())
+
+
 @dataclass
 class FilledMargins:
     """Copies inputs into memory that holds `fill` around them. Lifetime: one problem."""
 
     fill: float = FILLS[0]
+    margins: list[torch.Tensor] | None = None
+    """The memory around each copy that was made while writes into it are watched."""
 
     def copy(self, value: torch.Tensor) -> torch.Tensor:
         """Return a copy with the layout of `value`; what is not dense is cloned without margins."""
@@ -95,6 +102,8 @@ class FilledMargins:
                 whole[margin : margin + extent] = torch.as_strided(value, (extent,), (1,))
             else:
                 made.copy_(value)
+        if self.margins is not None:
+            self.margins += [whole[:margin], whole[margin + extent :]]
         return made.requires_grad_(value.requires_grad)
 
 
@@ -153,6 +162,21 @@ class ProblemModes:
         finally:
             for each in found:
                 each.fill = FILLS[0]
+
+    def writes_outside(self, run: Callable[[], object]) -> bool:
+        """Tell whether `run`, which copies its inputs, writes into the memory around a copy."""
+        if self.margins is None:
+            return False
+        self.margins.margins = []
+        try:
+            run()
+            watched = self.margins.margins
+        finally:
+            self.margins.margins = None
+        expected = {value.dtype: value.new_empty(1) for value in watched}
+        for value in expected.values():
+            _fill(value, self.margins.fill)
+        return any(bool((_bytes(v) != _bytes(expected[v.dtype])).any()) for v in watched)
 
     def copy(self, value: torch.Tensor) -> torch.Tensor:
         """Return a copy of an input, which problem code may overwrite."""

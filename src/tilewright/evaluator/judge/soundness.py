@@ -138,6 +138,8 @@ def _checked(
         rows = _repeated_rows(first, second) if redraw and own else None
         found = replace(answer, passing=anywhere, passing_own_inputs=passing, rows=rows)
         undefined = 0.0 if reference.random else first.undefined_share(reference)
+        outside = reference.modes.writes_outside(lambda: refs.run(reference, first.args, [], 1))
+        found = replace(found, writes_outside=outside)
         return replace(found, constant=not varied, undefined_share=undefined)
     except torch.OutOfMemoryError:
         text = "answers without work: the device has too little memory"

@@ -384,8 +384,8 @@ class HealthAnswer(Answer):
     tf32: bool = True
     constant_inputs: list[int] = field(default_factory=list)
     rows: tuple[int, int] | None = None
+    writes_outside: bool = False
     unchecked: str = ""
-    """The part that was not looked at, since the device lacked memory; empty: none."""
 
 
 class CheckHealth(Request[HealthAnswer], kind="check_health"):

@@ -84,6 +84,8 @@ def unsound_text(health: ProblemHealth) -> str:
     """Return why no verdict on a problem means anything."""
     if any(case.undefined_share == 1.0 for case in health.cases):
         return "the reference writes no element of its outputs"
+    if any(case.writes_outside for case in health.cases):
+        return "the reference writes into memory around its arguments"
     passing = f"; these answers pass: {_listed(health)}" if health.passing else ""
     return f"the reference's output does not depend on its inputs{passing}"
 
