@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ ALLOCATIONS = frozenset(
 """Functions of torch whose result has undefined elements."""
 FILLS = (3.0, 5.0)
 """Two values of undefined memory that every dtype can hold. An element that differs between them
-was not written, or was computed from memory that was not."""
+was not written, or was computed from memory that was not. In place of the second one, types with
+NaN hold NaN: a product with zero hides any other value, and real memory may hold NaN."""
 
 
 OWN_KERNELS = ("triton", "load_inline", "cpp_extension", "cupy")
@@ -69,6 +71,8 @@ def _fill(value: torch.Tensor, fill: float) -> None:
         value.view(torch.uint8).fill_(int(fill))
     elif value.dtype == torch.bool:
         value.fill_(fill == FILLS[0])
+    elif fill == FILLS[1] and (value.is_floating_point() or value.is_complex()):
+        value.fill_(math.nan)
     else:
         value.fill_(fill)
 

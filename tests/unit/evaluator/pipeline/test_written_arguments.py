@@ -164,6 +164,14 @@ def test_a_reference_that_writes_around_its_arguments_is_unsound(evaluator, dtyp
     assert "memory around its arguments" in report.outcome.message
 
 
+def test_a_product_with_zero_does_not_define_an_element(evaluator):
+    problem = BEYOND.replace("whole[300:] * 2", "whole[300:] * 0")
+    candidate = "import torch\n\n\ndef work(x):\n    return torch.cat([x.tanh(), x[:20]])\n"
+    report = evaluator.judge(a_request(problem, candidate))
+    assert report.verdict == "correct", report.outcome
+    assert "partly_undefined_reference" in [item.name for item in report.labels]
+
+
 ON_CUDA = """import torch
 
 CASES = [{"name": "one", "n": 40}]
