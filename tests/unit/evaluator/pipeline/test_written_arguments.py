@@ -154,7 +154,9 @@ def test_elements_that_follow_from_memory_beyond_the_inputs_are_not_compared(eva
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_a_reference_that_writes_around_its_arguments_is_unsound(evaluator, dtype):
-    problem = BEYOND.replace("generator=generator)", f"generator=generator).mul(9).to(torch.{dtype})")
+    problem = BEYOND.replace(
+        "generator=generator)", f"generator=generator).mul(9).to(torch.{dtype})"
+    )
     problem = problem.replace("return torch.cat([x.tanh(), whole[300:] * 2])", "return x.tanh()")
     sound = evaluator.judge(a_request(problem, DOUBLED.replace("(x * 2)", "x")))
     assert sound.verdict == "correct", sound.outcome
