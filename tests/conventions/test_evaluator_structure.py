@@ -11,7 +11,7 @@ from tilewright.evaluator.pipeline.run import STAGES
 
 EVALUATOR = SOURCE / "evaluator"
 MAX_PIPELINE_LINES = 150
-MAX_STAGES = 10
+MAX_STAGES = 11
 MAX_FIELDS = 15
 MAX_UNTYPED = 15
 

@@ -35,8 +35,8 @@ from tilewright.wire.names import COMPILED_BY_TRITON
 from tilewright.wire.tensors import build
 
 MULTIPROCESSORS = 132
-"""What a candidate is told of the device: an H100's number. It decides about grids, which are not
-compiled."""
+"""The number of multiprocessors that a candidate sees: an H100's. It decides about grids, which
+are not compiled."""
 UNLIMITED_BYTES = 1 << 62
 """Size of a fake block: more than any tensor of a call."""
 

@@ -36,7 +36,7 @@ class MemoryAccount:
     estimated_bytes: int = 0
     """The need as estimated from the sizes that the judge measured; 0: not measured."""
     judge_bytes: int = CONTEXT_BYTES
-    """What the judge alone holds between requests."""
+    """Bytes that the judge alone holds between requests."""
 
     def used_by_evaluation(self, found: Conditions | None, idle_bytes: int) -> int | None:
         """Return what the evaluation holds if our idle processes hold `idle_bytes`."""

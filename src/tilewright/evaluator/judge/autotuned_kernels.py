@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 RAN, NOT_RUN = 0.0, float("inf")
-"""What Triton takes for the milliseconds of a configuration."""
+"""Milliseconds that Triton notes for a configuration."""
 
 
 def take_first_configuration(kind: Any) -> None:  # noqa: ANN401 - a class of Triton

@@ -109,7 +109,7 @@ def check(reference: Reference, message: CheckHealth, rule: ComparisonRule | Non
             mode = reference.modes.on_cpu
             if mode is None:
                 return answer
-            return replace(answer, cuda_on_cpu=mode.used, cuda_in_reference=mode.used_by_reference)
+            return replace(answer, cuda_use=(mode.used, mode.used_by_reference))
     finally:
         for name in ("random", "stateful", "call_s", "placement", "precision"):
             setattr(reference, name, getattr(kept, name))

@@ -378,8 +378,8 @@ class HealthAnswer(Answer):
     passing: list[str] = field(default_factory=list)
     passing_own_inputs: list[str] = field(default_factory=list)
     constant: bool = False
-    cuda_on_cpu: bool = False
-    cuda_in_reference: bool = False
+    cuda_use: tuple[bool, bool] = (False, False)
+    """Whether problem code, and whether the reference itself, asked for a CUDA device on a CPU."""
     undefined_share: float = 0.0
     tf32: bool = True
     constant_inputs: list[int] = field(default_factory=list)

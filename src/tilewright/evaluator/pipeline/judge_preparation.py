@@ -1,4 +1,4 @@
-"""Stage prepare_judge, on a GPU: what precedes the candidate's first process, beside other work.
+"""Stage prepare_judge: on a GPU, the work before the candidate's first process, during other work.
 
 A new problem costs seconds before its first candidate is loaded: the reference compiles, and the
 problem is checked. Nothing of that is timed. So evaluations share the device for it, and only one

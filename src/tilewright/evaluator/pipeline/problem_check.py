@@ -69,7 +69,9 @@ def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
     if found["unchecked"] and session.host.shares_memory:
         # Only a result that also holds alone on the device may be stored.
         raise DeviceCrowded("the check of the problem lacked memory while others held some")
-    return CaseCheck.model_validate({"case": case.name, **found})
+    anywhere, in_reference = found.pop("cuda_use")
+    asked = {"cuda_on_cpu": anywhere, "cuda_in_reference": in_reference}
+    return CaseCheck.model_validate({"case": case.name, **asked, **found})
 
 
 def _apply(session: EvaluationSession, health: ProblemHealth) -> None:

@@ -276,8 +276,8 @@ class DeviceHost:
     ) -> Iterator[None]:
         """Hold the GPU or the timed cores; a second command waits and says so.
 
-        Evaluations that time nothing may hold it `shared`, together. Nobody holds it beside an
-        evaluation that holds it for itself.
+        Evaluations that time nothing may hold it `shared`, together. An evaluation that holds it
+        unshared is the only holder.
         """
         self.preforked.stop()
         name = lease_name(self.device, self.cores)
