@@ -1,4 +1,4 @@
-"""`tilewright explain`: the whole content of a report, and a script that reproduces a failure."""
+"""`tilewright explain`: three answers about a report, and a script that reproduces a failure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tilewright.api import evaluate_request
 from tilewright.cli.options import JSON, SETTINGS, load_settings, switch
 from tilewright.cli.output import print_line
 from tilewright.cli.render import show_result
+from tilewright.cli.render_answers import answers_view
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
@@ -30,10 +31,14 @@ OF_THE_REPORT = ("work", "comparison")
 @click.command("explain")
 @click.argument("run")
 @JSON
+@switch("--full", "Show everything: stages, input samples, checks, isolation and more.")
 @switch("--profile", "Run the candidate once more on its GPU, and list its kernels.")
 @SETTINGS
-def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noqa: ANN401 - the options
+def command(run: str, as_json: bool, full: bool, profile: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Explain the verdict in RUN, a run folder or a report file.
+
+    It answers what the verdict is and why, how fast the candidate is and how sure that is, and what
+    limits it.
 
     If the candidate was incorrect or failed, reproduce.py is written to the folder of the report.
     That script holds the problem, the candidate and the seeds, and needs only torch.
@@ -54,7 +59,10 @@ def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noq
         # The report can be read without jinja2; only the script is missing.
         script, why_none, missing = "", str(error), error
     written = _write(path if path.is_dir() else path.parent, script) if script else None
-    view = explain_view(report, checks, _about(failing_case(report), written, script, why_none))
+    about = _about(failing_case(report), written, script, why_none)
+    # A profile lists kernels, which the short view leaves out.
+    in_full = full or profile
+    view = explain_view(report, checks, about) if in_full else answers_view(report, about)
     show_result(as_json, _document(path, report, checks, written), view)
     if missing is not None:
         raise missing

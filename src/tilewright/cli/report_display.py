@@ -5,7 +5,7 @@ from __future__ import annotations
 import html as escaping
 
 from tilewright.cli.render import report_view, speed_of, to_text
-from tilewright.cli.render_explain import explain_view
+from tilewright.cli.render_answers import answers_view
 from tilewright.records import EvalReport
 from tilewright.scoring.intervals import Interval, decide
 from tilewright.scoring.report_text import reason_of
@@ -41,4 +41,4 @@ def conclusion(report: EvalReport) -> str | None:
 
 def explanation(report: EvalReport) -> str:
     """Return the text of `tilewright explain`; it writes no script."""
-    return to_text(explain_view(report, [], PLACE)).rstrip()
+    return to_text(answers_view(report, PLACE)).rstrip()

@@ -33,6 +33,8 @@ from tilewright.records import (
     IsolationStatus,
     KernelTime,
     Label,
+    LoopRemark,
+    OperatorUse,
     Outcome,
     Profile,
     Rejected,
@@ -59,6 +61,8 @@ class CorrectnessObservations:
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of the inputs of each declared case, on nominal inputs."""
     operator_counts: dict[str, int] = field(default_factory=dict)
+    operators: OperatorUse | None = None
+    """Those of the last counted call."""
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
     misplaced: list[OutputMemory] = field(default_factory=list)
@@ -66,6 +70,8 @@ class CorrectnessObservations:
     def record_counted(self, result: Result, sample: InputSampleInfo) -> None:
         """Add the operators of a call, and whether it returned a view of an input."""
         self.operator_counts.update(result.operator_counts)
+        ordered = sorted(result.operator_counts.items(), key=lambda item: (-item[1], item[0]))
+        self.operators = OperatorUse(case=sample.case, counts=dict(ordered))
         # Later calls make a view dense, so that nothing shows it there.
         if any(item.alias for item in result.outputs) and not sample.layout.aliases:
             self.misplaced.append(OutputMemory.INPUT)
@@ -104,6 +110,7 @@ class Observations:
     """The state of a GPU by moment, and what its runners were given."""
     work: list[Work] = field(default_factory=list)
     ceilings: Ceilings | None = None
+    loops: tuple[LoopRemark, ...] = ()
     candidate_output: str = ""
 
 
@@ -147,6 +154,8 @@ def build_report(
         profile=observations.profile,
         work=tuple(observations.work),
         ceilings=observations.ceilings,
+        operators=observations.correctness.operators,
+        loops=observations.loops,
         kernels=tuple(observations.kernels),
         cases=tuple(observations.cases),
         stages=tuple(observations.stages),

@@ -29,6 +29,10 @@ _HEAD_CHARS = 200
 """Characters before a function's name in which its qualifiers lie."""
 
 
+MAX_LOOPS = 500
+"""Loops of a file that are looked at: each takes time in proportion to its length."""
+
+
 @dataclass(frozen=True)
 class LoopRegion:
     """An outermost loop nest of a function, or a `__global__` function."""
@@ -73,6 +77,28 @@ def loop_regions(text: str) -> tuple[LoopRegion, ...]:
         for name, item in kernels.items()
     ]
     return (*found, *regions)
+
+
+def innermost_loop_lines(text: str) -> dict[int, int]:
+    """Return the line of each loop without another one in it, by the lines that a compiler names.
+
+    Those are the line of the loop and the line before it, where a pragma may stand.
+    """
+    code = code_only(text)
+    loops = list(_LOOP.finditer(code))[:MAX_LOOPS]
+    starts = [loop.start() for loop in loops[1:]]
+    inner = [
+        loop
+        for loop, following in zip(loops, [*starts, len(code)], strict=True)
+        if following >= _loop_end(code, loop)
+    ]
+    lines = [code.count("\n", 0, loop.start()) + 1 for loop in inner]
+    pragmas = {line - 1: line for line in lines if _is_pragma(text, line - 1)}
+    return pragmas | {line: line for line in lines}
+
+
+def _is_pragma(text: str, line: int) -> bool:
+    return line > 0 and text.splitlines()[line - 1].lstrip().startswith("#pragma")
 
 
 def kernel_name(name: str) -> str:

@@ -85,8 +85,8 @@ class Work(Record):
     flops: int | None = Field(default=None, ge=0)
     """The problem's `FLOPS`; by default those of matrix products, convolutions and attention.
     `None` if they cannot be counted."""
-    peak_bytes: int = Field(ge=0)
-    """Peak memory of the reference."""
+    peak_bytes: int | None = Field(default=None, ge=0)
+    """Peak device memory of the reference; `None` on a CPU."""
 
 
 class Profile(Record):
@@ -110,6 +110,25 @@ class KernelTime(Record):
     total_us: float = Field(ge=0)
     library: bool
     """Whether the name is that of a kernel of torch or of an NVIDIA library."""
+
+
+class OperatorUse(Record):
+    """The torch operators of one call of the candidate, as its runner counts them."""
+
+    case: str
+    counts: dict[str, NonNegativeInt]
+    """Number of calls by name, such as `aten::add`."""
+
+
+class LoopRemark(Record):
+    """A remark of g++ about an innermost loop of a candidate."""
+
+    path: str
+    line: int = Field(ge=1)
+    vector_bytes: int | None = Field(default=None, ge=1)
+    """Size of the largest vectors that compute the loop; `None`: it is not vectorized."""
+    reason: str = ""
+    """The compiler's reason for a loop that is not vectorized."""
 
 
 class CaseResult(Record):
@@ -166,9 +185,12 @@ class EvalReport(Record):
     profile: Profile | None = None
     """On a GPU, for candidates with their own kernels."""
     work: tuple[Work, ...] = ()
-    """On a GPU, for each case."""
+    """On a GPU for each case, on a CPU for each case that was timed."""
     ceilings: Ceilings | None = None
-    """On a GPU."""
+    """`None` if nothing was timed on this device yet."""
+    operators: OperatorUse | None = None
+    loops: tuple[LoopRemark, ...] = ()
+    """For a C++ candidate: what the compiler did with its loops."""
     kernels: tuple[KernelTime, ...] = ()
     """With `trace`: the kernels of one call, the longest first, self-reported."""
     cases: tuple[CaseResult, ...] = ()

@@ -20,11 +20,14 @@ from tilewright.runner.loaders.extension_builds import Recorder
 from tilewright.runner.main import ROOT, describe_error, write_files
 from tilewright.wire.builder_calls import CALL_FILE, BuilderCall
 from tilewright.wire.frames import MAX_BODY_BYTES, Channel, Frame
+from tilewright.wire.names import COMPILER_REMARKS
 
 Made = tuple[dict[str, str], dict[str, bytes]]
 """Paths of libraries, and messages of builds that failed, by key."""
 EXTENSIONS = "/tmp/extensions"
 """Folder inside the sandbox in which torch builds extensions."""
+MAX_REMARKS_BYTES = 1 << 18
+"""Bytes of the compiler's remarks: headers have thousands of loops."""
 MAX_COMPILER_OUTPUT = 3500
 """Characters of a compiler's messages that a report holds."""
 
@@ -80,12 +83,16 @@ def _build(frame: Frame, channel: Channel) -> dict[str, bytes]:
 def _compile(fields: dict[str, Any], paths: dict[str, str]) -> Made:
     library = os.path.join(ROOT, "kernel.so")
     sources = [paths[name] for name in fields["units"]]
-    command = [*fields["command"], "-I", ROOT, "-o", library, *sources]
+    remarks = Path(ROOT, "remarks.txt")
+    told = [f"{fields['remarks']}{remarks}"] if fields["remarks"] else []
+    command = [*fields["command"], *told, "-I", ROOT, "-o", library, *sources]
     done = subprocess.run(command, capture_output=True, check=False, cwd=ROOT)
     if done.returncode != 0:
         text = done.stderr.decode(errors="replace").replace(ROOT + "/", "")
         raise BuildError(text[:MAX_COMPILER_OUTPUT])
-    return {"kernel": library}, {}
+    noted = remarks.read_bytes() if remarks.exists() else b""
+    kept = noted.replace(f"{ROOT}/".encode(), b"")[:MAX_REMARKS_BYTES]
+    return {"kernel": library}, {COMPILER_REMARKS: kept} if kept else {}
 
 
 def _import(fields: dict[str, Any], paths: dict[str, str]) -> Made:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilewright.records import EvalReport
 from tilewright.scoring.report_text import engineering, short_time
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
@@ -14,15 +16,28 @@ MAX_WARM_SHARE = 0.75
 """Ratio of a call with warm caches to a single call below which the text names the difference."""
 MAX_EXTRA_SHARE = 0.25
 """Memory beyond the outputs that needs no sentence, as a share of the bytes to move."""
+MIN_LEAST_US = 1.0
+"""Least time of a case below which the start of a call takes longer than any work."""
+MIN_OPERATORS, MAX_OPERATOR_US = 30, 30.0
+"""Operators of a call, and microseconds for each, between which their number limits the call."""
+MIN_VECTOR_BYTES = 16
+"""Vectors that every x86-64 processor has."""
+MAX_LOOPS = 3
+"""Loops that the text names."""
+REUSE_SHARE = 0.3
+"""Share of the peak rate below which a product mostly waits for its operands."""
 MIN_OWN_COVERAGE = 0.9
 """Coverage below which the text says that libraries do a part of the work."""
 THROTTLE_REASONS = ("hardware", "thermal", "power")
 
 
 def advice(report: EvalReport) -> list[str]:
-    """Return sentences, the longest case first; none without known ceilings."""
+    """Return sentences, the slowest case first; none if nothing was timed or compiled."""
     found = sorted(roofline_points(report), key=lambda item: -item.comparison.candidate.median_us)
-    sentences = [sentence for item in found for sentence in _of_case(item)]
+    large = [item for item in found if item.least_us >= MIN_LEAST_US] or found[:1]
+    # A cause in the code says more than the share of a peak that follows from it.
+    sentences = [*_operators(report), *_loops(report)]
+    sentences += [sentence for item in large for sentence in _of_case(item)]
     profile = report.profile
     if profile is not None and profile.coverage < MIN_OWN_COVERAGE:
         sentences.append(
@@ -35,6 +50,38 @@ def advice(report: EvalReport) -> list[str]:
     if held := [item for item in texts if item.startswith(THROTTLE_REASONS)]:
         sentences.append(f"The device was held back while it was timed: {', '.join(held)}.")
     return sentences
+
+
+def _operators(report: EvalReport) -> Iterator[str]:
+    """Yield a sentence on a call that spends its time on the start of many operators."""
+    used = report.operators
+    times = {item.case: item.candidate.median_us for item in report.comparisons}
+    if used is None or used.case not in times:
+        return
+    count = sum(used.counts.values())
+    each_us = times[used.case] / max(count, 1)
+    if count < MIN_OPERATORS or each_us > MAX_OPERATOR_US:
+        return
+    names = ", ".join(f"{number} {name}" for name, number in list(used.counts.items())[:3])
+    yield (
+        f"{used.case}: limited by the number of operators. A call makes {count:,} of torch, "
+        f"{short_time(each_us)} each ({names}). To start one takes about as long as its work: use "
+        "fewer of them, on larger tensors."
+    )
+
+
+def _loops(report: EvalReport) -> Iterator[str]:
+    """Yield sentences on loops that the compiler did not vectorize, or only with short vectors."""
+    slow = [item for item in report.loops if (item.vector_bytes or 0) < MIN_VECTOR_BYTES]
+    for item in slow[:MAX_LOOPS]:
+        place = f"{item.path}:{item.line}"
+        if item.vector_bytes is not None:
+            yield f"{place}: the loop is computed with vectors of {item.vector_bytes} bytes only."
+            continue
+        why = item.reason.rstrip(". ")
+        yield f"{place}: the loop is computed element by element. The compiler: {why}."
+    if len(slow) > MAX_LOOPS:
+        yield f"{len(slow) - MAX_LOOPS} more loops are not vectorized; the report lists them."
 
 
 def _of_case(point: RooflinePoint) -> list[str]:
@@ -80,4 +127,9 @@ def _limit(point: RooflinePoint) -> str:
         return f"{text} Caches helped: not all of it came from memory."
     if share >= MAX_IMPROVABLE_SHARE:
         return f"{text} Little is left to win."
+    if point.limit == "compute" and share < REUSE_SHARE:
+        text = (
+            f"{text} It mostly waits for operands: compute in tiles that stay in registers or "
+            "caches."
+        )
     return f"{text} At that speed it would be {1 / share:.2g}x faster."

@@ -57,6 +57,8 @@ INPUT_VARIATIONS = (
 A variation with a number, as `scale/4`, is a weaker one: the reference was not finite under the
 stronger one.
 """
+COMPILER_REMARKS = "compiler remarks"
+"""Name of the build artifact that holds g++'s remarks about loops."""
 COMPILED_BY_TRITON = "compiled by triton"
 """Name of the build artifact that holds Triton's cache, as the compile process left it."""
 

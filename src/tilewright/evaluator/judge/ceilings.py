@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,12 +17,43 @@ from tilewright.wire.dispatch_mode import OperatorMode
 COPY_BYTES = 1 << 30
 MATRIX_SIZE = {"fp16": 8192, "bf16": 8192, "tf32": 4096, "fp32": 4096}
 """Rows and columns of the matrices that are multiplied, by precision."""
+CPU_COPY_BYTES = 1 << 27
+"""More than the caches of a core hold."""
+CPU_MATRIX_SIZE = {"fp32": 768, "bf16": 256, "fp16": 256}
+"""Without instructions for them, products in 16 bits take a hundred times as long."""
 ROUNDS = 4
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-def measure() -> CeilingsMeasured:
+def measure(device: torch.device, threads: int) -> CeilingsMeasured:
     """Return bytes per second, and operations per second of matrix products by precision."""
+    return _measured_on_cpu(threads) if device.type == "cpu" else _measured_on_gpu()
+
+
+def _measured_on_cpu(threads: int) -> CeilingsMeasured:
+    torch.set_num_threads(threads)
+    source = torch.ones(CPU_COPY_BYTES // 4)
+    target, total = torch.empty_like(source), torch.zeros(())
+    copied = _cpu_seconds(lambda: target.copy_(source))
+    read = _cpu_seconds(lambda: torch.sum(source, dim=0, out=total))
+    products = {}
+    for name, size in CPU_MATRIX_SIZE.items():
+        a = torch.randn(size, size).to(DTYPES.get(name, torch.float32))
+        products[name] = 2.0 * size**3 / _cpu_seconds(partial(torch.mm, a, a))
+    return CeilingsMeasured(max(2 * CPU_COPY_BYTES / copied, CPU_COPY_BYTES / read), products)
+
+
+def _cpu_seconds(work: Callable[[], Any]) -> float:
+    """Return the seconds of the shortest of a few rounds, after one that does not count."""
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times[1:])
+
+
+def _measured_on_gpu() -> CeilingsMeasured:
     tf32 = torch.backends.cuda.matmul.allow_tf32
     try:
         products = {name: _products(name, size) for name, size in MATRIX_SIZE.items()}

@@ -9,14 +9,12 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.judge import ceilings, process, reference
+from tilewright.evaluator.judge import case_measurement, process
 from tilewright.evaluator.judge.autotuned_kernels import take_first_configuration
 from tilewright.evaluator.judge.launch_gate import LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory, RunnerState
-from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge_client import gpu_messages, messages
 from tilewright.evaluator.judge_client.messages import Answer, Done, Request
-from tilewright.wire.tensors import Layout
 
 PROBE_SIZE = 512
 """Rows and columns of the matrix of ones whose product checks the device: exact in float32."""
@@ -39,8 +37,6 @@ class DeviceJudge(process.Judge):
         return known | {
             gpu_messages.Probe: self.probe,
             gpu_messages.Settle: self.settle,
-            gpu_messages.MeasureCase: self.measure_case,
-            gpu_messages.MeasureCeilings: lambda _: ceilings.measure(),
             gpu_messages.ShareMemory: self.share_memory,
             gpu_messages.MemoryMapped: self.memory_mapped,
             gpu_messages.RenameRunner: self.rename_runner,
@@ -79,28 +75,15 @@ class DeviceJudge(process.Judge):
         return gpu_messages.ProbeAnswer(bool(((ones @ ones) == PROBE_SIZE).all()))
 
     def measure_case(self, message: gpu_messages.MeasureCase) -> gpu_messages.CaseMeasured:
-        args = self.reference.arguments(message.params, message.seed)
-        layout = Layout()
-        with reference.problem_step("laying out the inputs"):
-            layout.describe(args)
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        (outputs, _), flops = ceilings.counted(lambda: reference.run(self.reference, args, [], 0))
-        declared = self.reference.declared("FLOPS", message.params)
-        model = self.reference.model
-        weights = [] if model is None else model.state_dict().values()
-        # This call computes no gradients, so their operations are not counted.
-        counted = None if self.reference.grads else flops
-        return gpu_messages.CaseMeasured(
-            moved=self.reference.declared("BYTES", message.params),
-            inputs=layout.size,
-            weights=sum(map(byte_size, weights)),
-            outputs=sum(map(byte_size, outputs)),
-            count=len(outputs),
-            peak=torch.cuda.max_memory_allocated() - before,
-            flops=counted if declared is None else declared,
-            precision=ceilings.precision_of(list(outputs)),
-        )
+        before = 0
+
+        def started() -> None:
+            nonlocal before
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+
+        found = case_measurement.measure_case(self.reference, message, started)
+        return replace(found, peak=torch.cuda.max_memory_allocated() - before)
 
     def share_memory(self, message: gpu_messages.ShareMemory) -> gpu_messages.SharedMemory:
         name = message.runner

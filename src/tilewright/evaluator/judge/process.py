@@ -14,6 +14,8 @@ from typing import Any
 import torch
 
 from tilewright.evaluator.judge import (
+    case_measurement,
+    ceilings,
     degenerate_answers,
     inputs,
     output_memory,
@@ -36,6 +38,11 @@ from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
 from tilewright.evaluator.judge.wider_tolerance import resample_expected, widen_tolerance
 from tilewright.evaluator.judge_client import messages
+from tilewright.evaluator.judge_client.gpu_messages import (
+    CaseMeasured,
+    MeasureCase,
+    MeasureCeilings,
+)
 from tilewright.evaluator.judge_client.messages import (
     Answer,
     Done,
@@ -85,6 +92,8 @@ class Judge:
             messages.CheckOutputs: self.check_outputs,
             messages.RenewSample: self.renew_sample,
             messages.FinishTimed: self.finish_timed,
+            MeasureCase: self.measure_case,
+            MeasureCeilings: lambda message: ceilings.measure(self.device, message.threads),
             messages.LintCase: lambda message: degenerate_answers.lint(self.reference, message),
             messages.CheckHealth: lambda message: soundness.check(
                 self.reference, message, self.rule
@@ -103,6 +112,9 @@ class Judge:
             tree = self.init_layout.describe(self.reference.init)
         is_module = self.reference.model is not None
         return messages.ProblemLoaded(tree, self.init_layout.size, is_module)
+
+    def measure_case(self, message: MeasureCase) -> CaseMeasured:
+        return case_measurement.measure_case(self.reference, message)
 
     def map_inputs(self, message: messages.MapInputs) -> Done:
         memory, maps = message.fds

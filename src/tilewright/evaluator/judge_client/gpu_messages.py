@@ -98,7 +98,8 @@ class CaseMeasured(Answer):
     weights: int
     outputs: int
     count: int
-    peak: int
+    peak: int | None
+    """Device memory; `None` on a CPU."""
     flops: int | None
     precision: str
 
@@ -123,4 +124,6 @@ class CeilingsMeasured(Answer):
 
 
 class MeasureCeilings(Request[CeilingsMeasured], kind="ceilings"):
-    """Measure what the device can do at most."""
+    """Measure what the device can do at most, on a CPU with so many threads."""
+
+    threads: int

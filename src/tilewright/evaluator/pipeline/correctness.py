@@ -168,7 +168,7 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     runner, slot = pool.runners["candidate"], _slot(session, case, variation, repeat)
     try:
         made = pool.call(runner, sample, slot)
-        if not seen.launches:
+        if not seen.launches or _is_last(session, case, variation, repeat):
             seen.record_counted(pool.count_operators(runner, sample), sample)
     except EvaluationEnded as ended:
         message = getattr(ended.outcome, "message", ended.outcome.verdict)
@@ -194,6 +194,11 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
         pool.usable_variations.setdefault(case.name, []).append(layout.variation)
     session.judge.forget(sample)
     return layout.size
+
+
+def _is_last(session: EvaluationSession, case: Case, variation: str, repeat: int) -> bool:
+    """Tell whether this is the nominal sample of the last case, which is the largest one mostly."""
+    return (case, variation, repeat) == (session.request.problem.cases[-1], "nominal", 0)
 
 
 def _leaves_half_range(session: EvaluationSession, sample: InputSampleInfo) -> bool:

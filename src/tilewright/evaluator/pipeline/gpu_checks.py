@@ -1,27 +1,21 @@
-"""Steps for a GPU alone: a probe, memory sizes, interference, ceilings."""
+"""Steps for a GPU alone: a probe, memory sizes, interference."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator.devices.recorded_environment import device_key
-from tilewright.evaluator.devices.stored_ceilings import read_ceilings, write_ceilings
-from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import (
     CaseMeasured,
     MeasureCase,
-    MeasureCeilings,
     Probe,
 )
+from tilewright.evaluator.pipeline.ceilings_stage import record_workload
 from tilewright.evaluator.pipeline.memory_admission import estimate_need
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.timing import blocks
 from tilewright.evaluator.timing.case_timings import CaseTimes, corrected_times
-from tilewright.evaluator.verdict import Observations
-from tilewright.records import Ceilings, Label, Work
-from tilewright.records.codes import LabelName, Stage
+from tilewright.records import Label
+from tilewright.records.codes import LabelName
 from tilewright.scoring import bootstrap
 
 OUTPUT_GRAIN_BYTES = 512
@@ -71,11 +65,11 @@ def size_memory(session: EvaluationSession) -> None:
         record_workload(session.observations, case.name, found)
         sizes.append(found)
         outputs = output_capacity(found.outputs, found.count)
-        allocations = int(ALLOCATOR_FACTOR * (found.peak + found.outputs)) + ALLOCATOR_EXTRA_BYTES
+        needed = (found.peak or 0) + found.outputs
+        allocations = int(ALLOCATOR_FACTOR * needed) + ALLOCATOR_EXTRA_BYTES
         pool.output_bytes = max(pool.output_bytes, outputs)
         pool.allocator_bytes = max(pool.allocator_bytes, allocations)
     estimate_need(session, sizes)
-    session.observations.ceilings = known_ceilings(session.host)
 
 
 def output_capacity(size: int, count: int) -> int:
@@ -127,52 +121,3 @@ def slowdown_share(times: CaseTimes, baseline: str, alone_s: float) -> float:
         theirs = bootstrap.median(times.gpu.baseline_cpu or [0.0])
         return max(share - HOST_DRIFT, bootstrap.median(times.disturbed) - theirs)
     return share
-
-
-def known_ceilings(host: DeviceHost) -> Ceilings | None:
-    """Return the ceilings of this device if an earlier evaluation measured them."""
-    return read_ceilings(host.home, device_key(host.cores, host.device))
-
-
-def complete_ceilings(session: EvaluationSession) -> None:
-    """Measure the ceilings of a GPU, once for a device, in a process that runs no problem's code.
-
-    This stage is the last one, so that no candidate waits for it.
-    """
-    host = session.host
-    if not session.on_gpu or session.observations.ceilings is not None:
-        return
-    with session.stage(Stage.CEILINGS) as details:
-        child = host.spawn("judge", session.request.limits)
-        try:
-            child.wait_ready()
-            judge = JudgeClient(session.context)
-            judge.child = child
-            found = judge.request(MeasureCeilings())
-        finally:
-            child.kill()
-        if found.bytes_per_s is None:
-            # A device whose memory is full does not show what it can do.
-            details.append(found.failed)
-            return
-        session.observations.ceilings = measured = Ceilings(
-            memory_bandwidth_bytes_per_s=found.bytes_per_s, flops_per_s=found.flops_per_s
-        )
-        # On a full disk the next evaluation measures again.
-        with suppress(OSError):
-            write_ceilings(host.home, device_key(host.cores, host.device), measured)
-
-
-def record_workload(observations: Observations, case: str, found: CaseMeasured) -> None:
-    """Record the work of a case as the problem declares it, else as the judge measured it."""
-    passed = found.inputs + found.weights + found.outputs
-    observations.work.append(
-        Work(
-            case=case,
-            precision=found.precision,
-            moved_bytes=passed if found.moved is None else found.moved,
-            output_bytes=found.outputs,
-            flops=found.flops,
-            peak_bytes=found.peak,
-        )
-    )

@@ -123,7 +123,7 @@ def estimated_need(found: CaseMeasured, work_bytes: int, runners: int) -> int:
     judge = (
         CONTEXT_BYTES
         + (SLOTS + HELD_SAMPLES) * found.inputs
-        + DOUBLE * (found.inputs + found.weights + found.peak)
+        + DOUBLE * (found.inputs + found.weights + (found.peak or 0))
         + SAMPLE_OUTPUTS * found.outputs
     )
     return judge + runners * runner

@@ -32,13 +32,14 @@ from tilewright.evaluator.runners.baselines import attribute_to_baseline, refere
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
 from tilewright.languages.base import SOURCE_SUFFIXES, BuildPlan, Language
+from tilewright.languages.compiler_remarks import FLAG, loop_remarks
 from tilewright.languages.detect import MissingEntry, detect, find_entry
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 from tilewright.registry import load
 from tilewright.wire.frames import MAX_BODY_BYTES, Fields
-from tilewright.wire.names import COMPILED_BY_TRITON
+from tilewright.wire.names import COMPILED_BY_TRITON, COMPILER_REMARKS
 
 MAX_ARTIFACT_BYTES = MAX_BODY_BYTES // 2
 """Most bytes of compiled kernels: a load frame must also carry the candidate's sources."""
@@ -97,7 +98,11 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
     if name == "candidate":
         _require_entry(session, candidate)
     plan = _language(candidate.language).plan(candidate)
-    made = {} if plan.kind == "none" else _planned(session, plan, candidate)
+    made = {} if plan.kind == "none" else dict(_planned(session, plan, candidate))
+    remarks = made.pop(COMPILER_REMARKS, b"").decode(errors="replace")
+    if name == "candidate":
+        sources = {file.path: file.text for file in candidate.files if not is_python(file)}
+        session.observations.loops = loop_remarks(remarks, sources)
     made = {**made, **requested_artifacts(session, name, candidate)}
     sizes = [*map(len, made.values()), *(len(file.data) for file in candidate.files)]
     if (total := sum(sizes)) > MAX_BODY_BYTES:
@@ -144,7 +149,7 @@ def _language(name: str) -> Language:
 def build_key(plan: BuildPlan, candidate: Candidate, device: Device) -> str:
     """Return the key of a build in the cache: a digest of all that the build reads."""
     made_for = [device.arch, device.environment.get("CUDA_HOME", "")]
-    parts = [plan.digest(), candidate.entry, toolchain(), processor(), headers(), made_for]
+    parts = [plan.digest(), FLAG, candidate.entry, toolchain(), processor(), headers(), made_for]
     return digest_text(json.dumps(parts))
 
 
@@ -154,6 +159,7 @@ def _build(session: EvaluationSession, plan: BuildPlan, candidate: Candidate) ->
         "command": list(plan.compiler(session.host.device.arch)),
         "units": list(plan.units),
         "header": HEADER.read_text(encoding="ascii"),
+        "remarks": FLAG if plan.command[:1] == ("g++",) else "",
     }
     return exchange(session, "builder", candidate, fields)
 

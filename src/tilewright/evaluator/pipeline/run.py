@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import Emit, EvaluationContext
+from tilewright.evaluator.pipeline.ceilings_stage import complete_ceilings
 from tilewright.evaluator.pipeline.correctness import check_correctness
-from tilewright.evaluator.pipeline.gpu_checks import complete_ceilings, refuse_quarantined
+from tilewright.evaluator.pipeline.gpu_checks import refuse_quarantined
 from tilewright.evaluator.pipeline.judge_preparation import prepare_judge
 from tilewright.evaluator.pipeline.launch_suppression import measure_own_work, trace_kernels
 from tilewright.evaluator.pipeline.lifecycle import (
