@@ -17,10 +17,10 @@ from tilewright.scoring.report_text import cut, finding_text, over_cases
 
 MAX_LINES = 40
 """Lines of the view on a terminal of usual width: what fits one screen."""
-MAX_FINDINGS, MAX_LABELS, MAX_CASES, MAX_ADVICE = 4, 4, 5, 4
+MAX_FINDINGS, MAX_LABELS, MAX_CASES, MAX_ADVICE = 2, 2, 4, 3
 """Most items of each kind that the view shows; it counts the others."""
-MAX_ITEM = 320
-"""Most characters of an item: about three lines."""
+MAX_ITEM, MAX_SENTENCE = 200, 300
+"""Most characters of a finding or label, and of another text: about two lines, and three."""
 FULL = "--full shows them"
 
 
@@ -86,11 +86,12 @@ def _limits(report: EvalReport) -> list[RenderableType]:
 def _listed(kind: str, items: Sequence[str], most: int) -> list[str]:
     """Return the first items, each with its kind, and a line that counts the others."""
     prefix = f"{kind}: " if kind else ""
-    shown = [f"{prefix}{item}" for item in items[:most]]
+    longest = MAX_ITEM if kind else MAX_SENTENCE
+    shown = [f"{prefix}{cut(item, longest)}" for item in items[:most]]
     if len(items) > most:
         shown.append(f"{len(items) - most} more; {FULL}.")
     return shown
 
 
 def _text(said: str) -> Text:
-    return Text(printable(cut(said, MAX_ITEM)))
+    return Text(printable(cut(said, MAX_SENTENCE)))

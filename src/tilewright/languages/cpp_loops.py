@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from tilewright.languages.cpp_lexer import code_only
 
@@ -86,11 +87,10 @@ def innermost_loop_lines(text: str) -> dict[int, int]:
     """
     code = code_only(text)
     loops = list(_LOOP.finditer(code))[:MAX_LOOPS]
-    starts = [loop.start() for loop in loops[1:]]
     inner = [
         loop
-        for loop, following in zip(loops, [*starts, len(code)], strict=True)
-        if following >= _loop_end(code, loop)
+        for loop, following in zip_longest(loops, loops[1:])
+        if following is None or following.start() >= _loop_end(code, loop)
     ]
     lines = [code.count("\n", 0, loop.start()) + 1 for loop in inner]
     pragmas = {line - 1: line for line in lines if _is_pragma(text, line - 1)}

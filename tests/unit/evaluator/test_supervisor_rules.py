@@ -85,8 +85,14 @@ def test_builds_are_cached_by_content_and_never_by_name(tmp_path: Path, monkeypa
     host = SimpleNamespace(home=tmp_path, device=CPU)
     pool = SimpleNamespace(builds={})
     context = SimpleNamespace(requested=())
+    seen = SimpleNamespace(loops=())
     session: Any = SimpleNamespace(
-        host=host, on_gpu=False, runners=pool, request=request(), context=context
+        host=host,
+        on_gpu=False,
+        runners=pool,
+        request=request(),
+        context=context,
+        observations=seen,
     )
     other = SOURCE.replace("return 0", "return 1")
     for text in (SOURCE, other, SOURCE, other):

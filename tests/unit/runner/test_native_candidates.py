@@ -18,17 +18,19 @@ from tests.unit.runner.test_main import value
 from tilewright.evaluator.devices.toolchain import HEADER
 from tilewright.evaluator.runners.build_requests import read_call
 from tilewright.evaluator.runners.messages import Built, ErrorReport, Result, read
+from tilewright.languages.compiler_remarks import FLAG, loop_remarks
 from tilewright.runner import build_main
 from tilewright.runner.launch_counter import Launches
 from tilewright.runner.loaders import c_abi, python
 from tilewright.wire.builder_calls import BuilderCall, artifact_key
+from tilewright.wire.names import COMPILER_REMARKS
 
 pytestmark = [
     pytest.mark.usefixtures("runner_folder"),
     pytest.mark.skipif(shutil.which("g++") is None, reason="no g++"),
 ]
 
-COMMAND = ["g++", "-O1", "-shared", "-fPIC", "-std=c++17"]
+COMMAND = ["g++", "-O3", "-shared", "-fPIC", "-std=c++17"]
 AXPY = """
 #include "tilewright.h"
 
@@ -86,6 +88,7 @@ def build(files: dict[str, str], **changes: Any) -> Any:
         "units": list(files),
         "files": [{"path": path, "size": len(text)} for path, text in files.items()],
         "header": HEADER.read_text(encoding="ascii"),
+        "remarks": FLAG,
         **changes,
     }
     frame = role.ask("build", fields, "".join(files.values()).encode())
@@ -128,8 +131,12 @@ def test_a_c_abi_source_is_compiled():
     frame = build({"axpy.cpp": AXPY})
 
     assert frame.kind == "built", frame
-    assert read(frame, Built).artifacts == {"kernel": len(frame.body)}
+    sizes = read(frame, Built).artifacts
+    assert list(sizes) == ["kernel", COMPILER_REMARKS]
     assert frame.body[:4] == b"\x7fELF"
+    remarks = frame.body[sizes["kernel"] :].decode()
+    (loop,) = loop_remarks(remarks, {"axpy.cpp": AXPY})
+    assert AXPY.splitlines()[loop.line - 1].lstrip().startswith("for")
 
 
 def test_a_source_that_does_not_compile_shows_the_compiler_message(runner_folder):

@@ -12,7 +12,16 @@ from tests.sample_reports import correct
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured
 from tilewright.evaluator.pipeline.gpu_checks import record_workload
 from tilewright.evaluator.verdict import Observations
-from tilewright.records import Ceilings, Comparison, EvalReport, Profile, Timing, Work
+from tilewright.records import (
+    Ceilings,
+    Comparison,
+    EvalReport,
+    LoopRemark,
+    OperatorUse,
+    Profile,
+    Timing,
+    Work,
+)
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import engineering
 from tilewright.scoring.roofline import least_us, roofline_points
@@ -157,3 +166,41 @@ def test_declared_bytes_take_precedence_over_counted_bytes(said, moved):
     record_workload(observations, "main", found)
 
     assert [item.moved_bytes for item in observations.work] == [moved]
+
+
+def test_many_operators_are_a_limit_and_few_are_none():
+    counts = {"aten::copy_": 256, "aten::exp": 256, "aten::sum": 256, "aten::sub": 1}
+    used = OperatorUse(case="main", counts=counts)
+    (said, roofline) = advice(report(work(), timing(7690.0), timing(40.0), operators=used))
+    assert "number of operators" in said
+    assert "769 of torch, 10 us each (256 aten::copy_, 256 aten::exp, 256 aten::sum)" in said
+    assert "limited by memory" in roofline
+    # Each does much work, there are few of them, or another case was timed.
+    slow = report(work(), timing(76900.0), timing(40.0), operators=used)
+    few = report(work(), timing(76.0), timing(40.0), operators=OperatorUse(case="main", counts={}))
+    other = OperatorUse(case="other", counts=counts)
+    elsewhere = report(work(), timing(7690.0), timing(40.0), operators=other)
+    assert [len(advice(made)) for made in (slow, few, elsewhere)] == [1, 1, 1]
+
+
+def test_loops_without_vectors_are_named_with_the_compilers_reason():
+    loops = (
+        LoopRemark(path="a.cpp", line=7, reason="control flow in loop."),
+        LoopRemark(path="a.cpp", line=9, vector_bytes=8),
+        LoopRemark(path="a.cpp", line=11, vector_bytes=64),
+    )
+    first, second, _ = advice(report(work(), timing(20.0), timing(40.0), loops=loops))
+    assert first.startswith("a.cpp:7: ")
+    assert first.endswith("The compiler: control flow in loop.")
+    assert "a.cpp:9: " in second
+    assert "8 bytes only" in second
+    many = tuple(LoopRemark(path="a.cpp", line=n, reason="x") for n in range(1, 9))
+    said = advice(report(work(), timing(20.0), timing(40.0), loops=many))
+    assert said[3].startswith("5 more loops")
+
+
+def test_a_product_far_below_the_peak_waits_for_its_operands():
+    (said,) = advice(report(work(flops=8_000_000_000), timing(400.0), timing(40.0)))
+    assert "tiles" in said
+    (close,) = advice(report(work(flops=8_000_000_000), timing(30.0), timing(40.0)))
+    assert "tiles" not in close

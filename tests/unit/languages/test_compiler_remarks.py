@@ -1,0 +1,58 @@
+"""What g++ says about the loops of a candidate, read from its text."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.languages.compiler_remarks import MAX_REMARKS, loop_remarks
+from tilewright.languages.cpp_loops import innermost_loop_lines
+
+SOURCE = """void f(float* x, long n) {
+    for (long i = 0; i < n; ++i) {
+#pragma omp simd
+        for (long j = 0; j < n; ++j) x[j] += 1;
+        while (x[i] > 0) x[i] -= 1;
+    }
+    for (long i = 0; i < n; ++i) x[i] = 2;  // for (;;)
+}
+"""
+OUTER, PRAGMA, INNER, WAITING, LAST = 2, 3, 4, 5, 7
+
+
+def remark(line: int, kind: str, text: str, path: str = "a.cpp") -> str:
+    return f"{path}:{line}:12: {kind}: {text}\n"
+
+
+def test_innermost_loops_are_found_by_their_line_and_their_pragma():
+    found = innermost_loop_lines(SOURCE)
+    assert found == {PRAGMA: INNER, INNER: INNER, WAITING: WAITING, LAST: LAST}
+
+
+def test_a_loop_has_its_widest_vectors_or_the_first_reason():
+    text = (
+        remark(PRAGMA, "optimized", "loop vectorized using 64 byte vectors")
+        + remark(PRAGMA, "optimized", "loop vectorized using 32 byte vectors")
+        + remark(WAITING, "missed", "couldn't vectorize loop")
+        + remark(WAITING, "missed", "not vectorized: control flow in loop.")
+        + remark(WAITING, "missed", "not vectorized: unsupported use in stmt.")
+        + remark(OUTER, "missed", "not vectorized: multiple nested loops.")
+        + remark(LAST, "missed", "not vectorized: no vectype", path="/usr/include/math.h")
+    )
+    inner, waiting = loop_remarks(text, {"a.cpp": SOURCE})
+    assert (inner.line, inner.vector_bytes, inner.reason) == (INNER, 64, "")
+    assert (waiting.line, waiting.vector_bytes) == (WAITING, None)
+    assert waiting.reason == "control flow in loop."
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_text_is_read(text, source):
+    assert len(loop_remarks(text, {"a.cpp": source})) <= MAX_REMARKS
+
+
+def test_a_report_holds_a_limited_number_of_loops():
+    source = "for (;;) x;\n" * 100
+    text = "".join(remark(line, "missed", f"not vectorized: {'y' * 500}") for line in range(1, 101))
+    found = loop_remarks(text, {"a.cpp": source})
+    assert len(found) == MAX_REMARKS
+    assert all(len(item.reason) < 200 for item in found)
