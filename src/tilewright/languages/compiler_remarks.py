@@ -1,4 +1,4 @@
-"""What g++ says about the loops of a candidate: vectorized, or why not.
+"""Remarks of g++ about the loops of a candidate: vectorized, or why not.
 
 The lines come from the sandbox in which a candidate was built, so they are untrusted text.
 """

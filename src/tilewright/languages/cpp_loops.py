@@ -31,7 +31,7 @@ _HEAD_CHARS = 200
 
 
 MAX_LOOPS = 500
-"""Loops of a file that are looked at: each takes time in proportion to its length."""
+"""Most loops of a file that are examined: each takes time in proportion to its length."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What one call of the reference needs: bytes, operations and memory."""
+"""The bytes, operations and memory that one call of the reference needs."""
 
 from __future__ import annotations
 
