@@ -49,9 +49,11 @@ def _verdict(report: EvalReport, script: str) -> list[RenderableType]:
     missing = [item.name for item in report.isolation if not item.active]
     if missing:
         said.append(f"Isolation layers that are not active: {', '.join(missing)}.")
+    shown: list[RenderableType] = [_text(item) for item in said if item]
     if not isinstance(report.outcome, Correct):
-        said.append(f"Reproducer: {script}")
-    return [_text(item) for item in said if item]
+        # Uncut, because it ends with a command to copy.
+        shown.append(Text(printable(f"Reproducer: {script}")))
+    return shown
 
 
 def _speed(report: EvalReport) -> list[RenderableType]:
