@@ -94,8 +94,11 @@ def test_a_right_candidate_is_correct_and_timed(bench):
     stages = [stage["stage"] for stage in bench.named("stage")]
     assert [name for name in stages if name != "check_problem"] == [
         *("build", "device_wait", "start_judge", "load", "correctness"),
-        *("timing", "shutdown", "cleanup"),
+        *("timing", "shutdown", "ceilings", "cleanup"),
     ]
+    assert {item.case for item in report.work} == {"small", "large"}
+    assert report.ceilings.memory_bandwidth_bytes_per_s > 1e8
+    assert report.operators.case == "large"
     assert [item.name for item in report.stages][-1] == "total"
     assert {"small", "large", *(f"hidden {n}" for n in range(1, 5))} == {
         c.case for c in report.cases

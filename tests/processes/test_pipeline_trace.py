@@ -17,7 +17,7 @@ from tilewright.records import Baseline, EvalReport
 
 __all__ = ["bench"]
 
-MAX_STAGES = 10
+MAX_STAGES = 11
 MAX_DEPTH = 3
 """Modules that a call passes from `evaluate` to a stage, with the modules of both."""
 EVALUATE = evaluate.__code__
