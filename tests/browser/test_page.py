@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--disable-dev-shm-usage",
 )
+SLOWER = EvalSummary(protocol="strict", verdict="correct", speedup=0.5, low=0.49, high=0.51)
+FASTER = EvalSummary(protocol="strict", verdict="correct", speedup=1.62, low=1.34, high=1.74)
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
@@ -76,6 +79,51 @@ def test_the_page_shows_tables_and_plots_and_fits(browser, tmp_path, size):
     wide = shown.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 1
     assert shown.find_element("id", "count").text == "200 of 740"
+
+
+def test_the_first_sentence_counts_candidates_problems_and_those_without(browser, tmp_path):
+    """29 candidates on 12 of 100 problems, and every share says of what."""
+    made = [
+        Turn(
+            ask=Ask(id=f"kernelbench/level1-{n}#{k}", problem=f"kernelbench/level1-{n}", sample=k),
+            judgements=(FASTER if k else SLOWER,),
+        )
+        for n, size in enumerate([2] * 7 + [3] * 5)
+        for k in range(size)
+    ]
+    run = a_run(tmp_path / "20261127-101112-ab12", made, protocols=("strict",))
+    problems = [
+        {"id": f"kernelbench/level1-{n}", "description": f"Operator {n}."} for n in range(100)
+    ]
+    (run / "problems.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in problems))
+    (run / "candidates.jsonl").write_text("{}\n" * 29)
+    shown = opened(browser, page(document(gather([run]), "t")), tmp_path)
+    assert shown.find_element("id", "sentence").text == (
+        "29 candidates for 12 of 100 problems (88 have none): 29 are correct, 17 are measurably "
+        "faster, the best 1.62x [1.34, 1.74] (kernelbench/level1-0)."
+    )
+    about = shown.find_element("id", "about").text
+    assert "begun 2026-11-27 10:11 UTC" in about
+    assert "tilewright report" in about
+    heads, cells = (
+        [item.text for item in shown.find_elements("css selector", f"#headline {part}")]
+        for part in ("table:first-of-type th", "table:first-of-type tbody tr:first-child td")
+    )
+    row = dict(zip(heads, cells, strict=False))
+    assert (row["judged"], row["without a candidate"], row["shares of"]) == ("29", "88", "205")
+    assert row["correct"] == f"{29 / 205:.1%}".replace("%", " %")
+    tips = shown.find_elements("css selector", "#headline th.term")
+    assert {"fast_1", "AMSR"} <= {tip.text for tip in tips}
+    assert all(tip.get_attribute("title") for tip in tips)
+    first = shown.find_element("css selector", "#rows tbody td")
+    assert first.text.splitlines() == ["kernelbench/level1-0#0", "Operator 0"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_an_id_breaks_between_its_parts_alone(browser, tmp_path, size):
+    shown = opened(browser, many(tmp_path), tmp_path, size)
+    script = "return [...document.querySelectorAll('.part')].map((e) => e.getClientRects().length)"
+    assert set(shown.execute_script(script)) == {1}
 
 
 def test_rows_are_filtered_ordered_and_opened_by_keyboard(browser, tmp_path):
@@ -165,8 +213,8 @@ def test_untimed_candidates_have_no_speedup_and_turns_have_a_curve(browser, tmp_
             "css selector", "#headline tbody tr:first-child td"
         )
     ]
-    assert cells[:4] == ["strict", "6", "0", "100.0 %"]
-    assert cells[4:7] == ["", "", ""]
+    assert cells[:5] == ["strict", "6", "0", "6", "100.0 %"]
+    assert cells[5:8] == ["", "", ""]
     made = [
         turn.model_copy(update={"ask": turn.ask.model_copy(update={"turn": n % 2})})
         for n, turn in enumerate(turns(12))
@@ -194,7 +242,7 @@ def test_unanswered_and_unlinted_problems_are_mentioned_where_they_exist(browser
     (some / "candidates.jsonl").write_text("{}\n" * 6)
     text = page(document(gather([some]), "t"))
     table = opened(browser, text, tmp_path).find_element("id", "headline")
-    assert "unjudged without a candidate correct" in table.text
+    assert "unjudged without a candidate shares of correct" in table.text
     assert [c.text for c in table.find_elements("css selector", "tbody tr:first-child td")][
         3
     ] == "3"

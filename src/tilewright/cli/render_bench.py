@@ -14,6 +14,7 @@ from tilewright.cli.render import facts, table
 from tilewright.records.events import Turn
 from tilewright.reports.csv_markdown import TRAJECTORY_TURNS, known
 from tilewright.reports.strategy_report import COLUMNS, DIFFERENCES, difference_texts
+from tilewright.scoring.headline import headline
 from tilewright.scoring.report_text import cut, speed_text
 
 MAX_FLIPS = 10
@@ -65,11 +66,6 @@ def turns_table(turns: Sequence[Turn]) -> RenderableType:
 
 def bench_view(summary: dict[str, Any]) -> RenderableType:
     """Return the scores of a run, one table per protocol."""
-    answered, lacking = summary["problems"], summary["unanswered"]
-    of_all = f" of {answered + lacking}" if lacking else ""
-    head = f"{summary['candidates']} candidates for {answered}{of_all} problems"
-    if lacking:
-        head += f"; {lacking} have none"
     sections: list[tuple[str, RenderableType]] = []
     compared = summary.get("strategies")
     if compared:
@@ -88,7 +84,7 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     if summary["flips"]:
         sections.append(("verdicts that differ", _flips(summary["flips"])))
     parts = [part for title, view in sections for part in ("", Text(title, style="bold"), view)]
-    return Group(Text(head, style="bold"), *parts)
+    return Group(Text(headline(summary), style="bold"), *parts)
 
 
 def _strategies(found: dict[str, Any]) -> Iterator[tuple[str, RenderableType]]:

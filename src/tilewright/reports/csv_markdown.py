@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.reports.loader import Gathered, Run
 from tilewright.reports.strategy_report import with_texts
+from tilewright.scoring.headline import headline
 from tilewright.scoring.summary import group_of
 
 COLUMNS = (
@@ -71,7 +72,11 @@ def as_markdown(gathered: Gathered, title: str) -> str:
         for run in gathered.runs
         for protocol, numbers in run.summary["protocols"].items()
     ]
-    lines = [f"# {_cell(title)}", "", *_table(HEADLINE, scores)]
+    several = len(gathered.runs) > 1
+    sentences = [
+        (f"{run.name}: " if several else "") + headline(run.summary) for run in gathered.runs
+    ]
+    lines = [f"# {_cell(title)}", "", *map(_cell, sentences), "", *_table(HEADLINE, scores)]
     lines += [line for run in gathered.runs for line in _strategies(run)]
     lines += [line for run in gathered.runs for line in _published(run)]
     lines += [line for run in gathered.runs for line in _drkernel(run)]
@@ -79,7 +84,6 @@ def as_markdown(gathered: Gathered, title: str) -> str:
     if notes:
         rows = (map(_cell, note) for note in notes)
         lines += ["", "## Annotations", "", *_table(("run", "candidate", "note"), rows)]
-    several = len(gathered.runs) > 1
     flips = [(run, item) for run in gathered.runs for item in run.summary["flips"]]
     if flips:
         cells = []

@@ -35,6 +35,27 @@ def terms_of(report: EvalReport) -> dict[str, str]:
     return {code: known[code] for code in dict.fromkeys(codes) if code in known}
 
 
+HEADINGS = {
+    "fast_1": "fast_p",
+    "fast_1@k": "pass@k",
+    "fast_1 believed": "fast_p believed",
+    "AMSR": "AMSR",
+    "AMSR, 95 %": "AMSR",
+    "pass@k": "pass@k",
+    "95 %": "confidence interval",
+    "speed-up": "speed-up",
+    "protocol": "protocol",
+    "verdict": "verdict",
+}
+"""Headings of tables, and the terms of the glossary that explain them."""
+
+
+def heading_terms() -> dict[str, str]:
+    """Return the explanation of each heading of a page, for a tooltip."""
+    known = definitions()
+    return {heading: f"{term}: {known[term]}" for heading, term in HEADINGS.items()}
+
+
 def terms_html() -> str:
     """Return the whole glossary as HTML for the end of a page."""
     pairs = ((escape(term), escape(meaning)) for term, meaning in definitions().items())

@@ -6,6 +6,7 @@ Text of foreign code is data in a JSON block. The page shows it as text, never a
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -15,10 +16,11 @@ from typing import Any
 from tilewright.records import EvalReport
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.reports.csv_markdown import MAX_FLIPS
-from tilewright.reports.glossary import terms_html
+from tilewright.reports.glossary import heading_terms, terms_html
 from tilewright.reports.loader import Gathered, Run
 from tilewright.reports.strategy_report import trajectory_name, with_texts
 from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.headline import headline
 from tilewright.scoring.intervals import NOISY_HALF_WIDTH, STRETCH
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.paired_times import paired_times
@@ -71,7 +73,7 @@ def document(gathered: Gathered, title: str) -> dict[str, Any]:
     runs = [_run(run, number, gathered) for number, run in enumerate(gathered.runs)]
     listed = sum(len(run["rows"]) for run in runs)
     left_out = sum(len(run.turns) for run in gathered.runs) - listed
-    shown = {"title": title, "left_out": left_out, "runs": runs}
+    shown = {"title": title, "left_out": left_out, "runs": runs, "terms": heading_terms()}
     if len(runs) > 1:
         shown["explained_by_run"] = explained_by_run(
             {run.name: run.turns for run in gathered.runs},
@@ -100,8 +102,11 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "folder": str(run.folder),
         "path": str(run.folder.resolve()),
         "left": run.left,
+        "begun": run.begun_at,
+        "command": f"tilewright report {shlex.quote(str(run.folder.resolve()))}",
         **run.begun.model_dump(mode="json", include=OF_THE_RUN),
         "machines": _machines(list(own.values())),
+        "headline": headline(run.summary),
         "summary": run.summary | {"flips": flips},
         "curves": curves(run.turns, gathered.weak) if several_turns else [],
         "comparison": None if run.comparison is None else with_texts(run.comparison),
@@ -144,6 +149,7 @@ def _row(turn: Turn, run: Run) -> dict[str, Any]:
         "ask": turn.ask.id,
         "problem": turn.ask.problem,
         "group": group_of(turn.ask.problem),
+        "about": run.titles.get(turn.ask.problem, ""),
         "note": run.annotations.get(turn.ask.id, ""),
         "trajectory": trajectory_name(run.begun, turn.ask.sample),
         "judgements": [_judgement(item) for item in turn.judgements],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from tilewright.records.event_log import read_events, turns_of
 from tilewright.records.events import EvalSummary, RunStarted, Turn
 from tilewright.records.run_folder import read_report
 from tilewright.reports.strategy_report import comparison_of
+from tilewright.scoring.report_text import cut
 from tilewright.scoring.summary import summary_of, weak_problems
 
 MAX_WHOLE_REPORTS = 300
@@ -29,6 +31,12 @@ MAX_WHOLE_REPORTS = 300
 MAX_EXTREME = 15
 """One of so many of them is among the slowest of a run, and as many among the fastest."""
 ANNOTATIONS = "annotations.yaml"
+
+
+MAX_TITLE = 80
+"""Most characters of a problem's title."""
+STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)\d\d-")
+"""Date and time at the start of the name of a run folder."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,14 @@ class Run:
     """Problems without a candidate."""
     comparison: dict[str, Any] | None = None
     """The comparison of its strategies, if it has several."""
+    titles: dict[str, str] = field(default_factory=dict)
+    """The first words of the description of each problem that has turns."""
+
+    @property
+    def begun_at(self) -> str:
+        """The time in the name of the folder, in UTC; empty if a person has named it."""
+        found = STAMP.match(self.folder.resolve().name)
+        return "" if found is None else "{}-{}-{} {}:{} UTC".format(*found.groups())
 
 
 @dataclass(frozen=True)
@@ -101,7 +117,22 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
         name=begun.name,
         unanswered=lacking,
         comparison=compared,
+        titles=_titles(folder, {turn.ask.problem for turn in turns}),
     )
+
+
+def _titles(folder: Path, wanted: set[str]) -> dict[str, str]:
+    """Return the first sentence or words of the description of each wanted problem."""
+    found = {}
+    for line in lines_of(folder / PROBLEMS):
+        try:
+            problem = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(problem, dict) and problem.get("id") in wanted:
+            text = str(problem.get("description") or "").partition("\n")[0]
+            found[problem["id"]] = cut(text.partition(". ")[0].removesuffix("."), MAX_TITLE)
+    return found
 
 
 def _without_candidate(folder: Path, turns: Sequence[Turn]) -> tuple[frozenset[str], int]:

@@ -1,6 +1,8 @@
 (() => {
 const data = JSON.parse(document.getElementById("data").textContent);
 const MOST_OPEN = 20;
+Object.assign(TERMS, data.terms);
+for (const head of document.querySelectorAll("#rows th")) if (TERMS[head.textContent]) { head.title = TERMS[head.textContent]; head.classList.add("term"); }
 const fastOne = (numbers) => (numbers.fast_p || []).find((row) => row.p === 1) || {};
 // Whose it is, where there are several.
 const whose = (run, text) => (data.runs.length > 1 ? run.name + ": " : "") + text;
@@ -16,21 +18,24 @@ const legend = () => el("p", { class: "legend" }, ...series.map((item, i) => {
   return el("span", {}, mark, item.name);
 }));
 const first = data.runs[0];
-$("about").textContent = `${first.problems} on ${first.device}; ${data.runs.map((run) => run.summary.candidates).join(" and ")} candidates` +
+for (const run of data.runs) $("sentence").append(el("p", {}, whose(run, run.headline)));
+const dates = data.runs.map((run) => run.begun).filter(Boolean);
+$("about").textContent = `${first.problems} on ${first.device}, tilewright ${first.evaluator}` +
+  (dates.length ? `, begun ${[...new Set(dates)].join(" and ")}` : "") + `; this page again: ${first.command}` +
   (data.left_out ? `; ${data.left_out} turns are counted and not listed` : "") +
   data.runs.filter((run) => run.left).map((run) => `; ${run.left} of ${run.name} are not judged yet: tilewright bench --resume ${quoted(run.path)}`).join("");
 
 // Results
 const lacking = series.some((item) => item.numbers.unanswered) ? ["without a candidate"] : [];
 $("headline").append(table(
-  ["run", "judged", "unjudged", ...lacking, "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
+  ["run", "judged", "unjudged", ...lacking, "shares of", "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
   series.map((item) => {
     const n = item.numbers, one = fastOne(n), counted = [n.judged, n.verdicts.unjudged || 0, ...lacking.map(() => n.unanswered)];
-    if (!n.counted) return [item.name, ...counted, "", "", "", "", "", "", ""];
-    return [item.name, ...counted, share(n.correct / n.counted), share(one.fast_p),
+    if (!n.counted) return [item.name, ...counted, "", "", "", "", "", "", "", ""];
+    return [item.name, ...counted, n.counted, share(n.correct / n.counted), share(one.fast_p),
       one.low === null || one.low === undefined ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
-  }), [1, 2, 3, 4, ...(lacking.length ? [5] : [6]), 7, 8, 9, 10]));
-if (lacking.length) $("headline").append(el("p", {}, "Problems without a candidate count as not correct: these shares are of all problems."));
+  }), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
+if (lacking.length) $("headline").append(el("p", {}, "A problem without a candidate counts as not correct, once for each sample that every other problem has. So the shares are of more than the judged candidates."));
 
 const passed = series.filter((item) => item.numbers.counted);
 const ends = (found, unit) => (found ? `${found[0].toFixed(3)}${unit} to ${found[1].toFixed(3)}${unit}` : "").replace(/ /g, "\u00a0");
@@ -144,7 +149,7 @@ const detail = (line) => {
   const path = quoted(`${line.run.path}/${line.item.report}`);
   if (!whole) { cell.append(el("p", {}, "Its report is not in this page; make it with --all-candidates, or run: "), el("code", {}, `tilewright explain ${path}`), el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --from-report ${path}`)); return cell; }
   if (whole.message) cell.append(el("pre", { class: "source", tabindex: 0 }, whole.message));
-  if (whole.comparisons.length) cell.append(table(["case", "baseline", "it took", "candidate took", "speed-up"], whole.comparisons.map((c) => [c.case, c.baseline, c.reference_us.toFixed(2) + " us", c.candidate_us.toFixed(2) + " us", speed({ speedup: c.speedup, low: c.low === null ? undefined : c.low, high: c.high })])));
+  if (whole.comparisons.length) cell.append(table(["case", "baseline", "it took", "candidate took", "speed-up"], whole.comparisons.map((c) => [c.case, c.baseline, scaled(c.reference_us), scaled(c.candidate_us), speed({ speedup: c.speedup, low: c.low === null ? undefined : c.low, high: c.high })])));
   for (const finding of whole.findings) cell.append(el("p", {}, `${finding.code}: ${finding.summary}`), el("code", {}, JSON.stringify(finding.evidence)));
   for (const sentence of whole.advice) cell.append(el("p", {}, sentence));
   const source = el("pre", { class: "source", tabindex: 0 }); source.append(paint(whole.source));
@@ -155,16 +160,16 @@ const detail = (line) => {
 };
 const draw = () => {
   const wanted = $("verdict").value, text = $("find").value.toLowerCase(), order = $("order").value;
-  chosen = lines.filter((line) => (!wanted || line.item.verdict === wanted) && (!text || `${whose(line.run, line.row.ask)} ${line.row.trajectory} ${line.item.reason || ""} ${line.row.note}`.toLowerCase().includes(text)));
+  chosen = lines.filter((line) => (!wanted || line.item.verdict === wanted) && (!text || `${whose(line.run, line.row.ask)} ${line.row.about} ${line.row.trajectory} ${line.item.reason || ""} ${line.row.note}`.toLowerCase().includes(text)));
   if (order === "odd") chosen.sort((a, b) => suspicion(b) - suspicion(a));
   if (order === "slow") chosen.sort((a, b) => (a.item.speedup ?? Infinity) - (b.item.speedup ?? Infinity));
   if (order === "fast") chosen.sort((a, b) => (b.item.speedup ?? 0) - (a.item.speedup ?? 0));
   const body = $("rows").tBodies[0];
   body.replaceChildren(...chosen.slice(0, shown).map((line) => {
-    const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, whose(line.run, line.row.ask));
+    const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, ...address(whose(line.run, line.row.ask)));
     const marks = [...(line.item.labels || []), ...(line.item.findings || [])].join(", ");
     const why = [line.item.verdict === "correct" ? "" : line.item.reason || "", marks].filter(Boolean).join("; ");
-    const row = el("tr", {}, el("td", {}, button, ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
+    const row = el("tr", {}, el("td", {}, button, ...(line.row.about ? [el("span", { class: "title" }, line.row.about)] : []), ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
     button.addEventListener("click", () => {
       const open = button.getAttribute("aria-expanded") === "true";
       button.setAttribute("aria-expanded", String(!open));

@@ -39,9 +39,15 @@ const frame = (label, xs, ys, xText, yText, width = 460, height = 280, right = 4
   node.append(svg("text", { x: (50 + right) / 2, y: height - 8, "text-anchor": "middle" }, xText), svg("text", { x: 50, y: 14 }, yText));
   return node;
 };
+// The parts of an id, between which a line may break.
+const address = (text) => text.split(/(?<=[/#:])/).flatMap((part) => [el("span", { class: "part" }, part), el("wbr")]);
+// A time in microseconds, in the unit that leaves one to three digits before the point.
+const scaled = (us) => (us < 1000 ? `${us.toPrecision(3)} us` : us < 1e6 ? `${(us / 1000).toPrecision(3)} ms` : `${(us / 1e6).toPrecision(3)} s`);
+// Explanations of headings, by the text of the heading; a page fills them in.
+const TERMS = {};
 const table = (head, rows, right = []) => {
   const made = el("table");
-  made.append(el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", right.includes(i) ? { class: "n" } : {}, name)))));
+  made.append(el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", { ...(right.includes(i) ? { class: "n" } : {}), ...(TERMS[name] ? { title: TERMS[name], class: (right.includes(i) ? "n " : "") + "term" } : {}) }, name)))));
   const body = el("tbody");
   for (const row of rows) body.append(el("tr", {}, ...row.map((cell, i) => el("td", right.includes(i) ? { class: "n" } : {}, cell))));
   made.append(body);

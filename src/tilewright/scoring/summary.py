@@ -16,6 +16,7 @@ from tilewright.records.events import EvalSummary, Turn
 from tilewright.scoring import metrics
 from tilewright.scoring.benchmarks.drkernel import drkernel
 from tilewright.scoring.benchmarks.kernelbench_x import call_and_execute
+from tilewright.scoring.intervals import Interval, decide
 from tilewright.scoring.metrics import Score
 from tilewright.scoring.protocol_differences import cause_of, kind_of
 
@@ -105,6 +106,7 @@ def _of_protocol(
         "findings": dict(Counter(name for _, item in judged for name in item.findings)),
         "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}.union(unanswered)),
         "unanswered": len(lacking),
+        **_faster(judged),
         **_numbers(by_problem),
     }
     nothing = EvalSummary(
@@ -121,6 +123,18 @@ def _of_protocol(
         pairs = [(item.ok, group_of(p)) for p, scores in by_problem.items() for item in scores]
         found["explained_by_group"] = metrics.explained_deviance(*zip(*pairs, strict=True))
     return found
+
+
+def _faster(judged: Sequence[tuple[str, EvalSummary]]) -> dict[str, Any]:
+    """Return the number of candidates whose interval shows that they are faster, and the best."""
+    found: list[dict[str, Any]] = []
+    for problem, item in judged:
+        speedup, low, high = item.speedup, item.low, item.high
+        if item.verdict != "correct" or speedup is None or low is None or high is None:
+            continue
+        if decide(Interval(speedup, low, high)) == "faster":
+            found.append({"problem": problem, "speedup": speedup, "low": low, "high": high})
+    return {"faster": len(found), "best": max(found, key=lambda row: row["low"], default=None)}
 
 
 def _left_out(protocol: str, weak: Collection[str]) -> set[str]:
