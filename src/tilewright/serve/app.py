@@ -16,7 +16,8 @@ from pydantic_core import PydanticSerializationError
 from tilewright._version import __version__
 from tilewright.errors import InfrastructureError, RecordError
 from tilewright.records import EvalReport
-from tilewright.serve import evaluations, schemas
+from tilewright.serve import dashboard, evaluations, schemas
+from tilewright.serve.api_docs import add_docs
 from tilewright.serve.dependencies import (
     REFUSALS,
     CurrentClient,
@@ -90,7 +91,9 @@ def create_app(service: Service) -> FastAPI:
 
 def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or none
     """Return the endpoints, KernelGYM's too, without a service."""
-    app = _App(title="tilewright", version=__version__, lifespan=life, redoc_url=None)
+    app = _App(
+        title="tilewright", version=__version__, lifespan=life, docs_url=None, redoc_url=None
+    )
     # A redirection would contain the host name that the client sent.
     app.router.redirect_slashes = False
     app.add_exception_handler(RequestValidationError, _invalid_request)
@@ -109,6 +112,8 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
         ("/v1/health", health, "GET", 200, JSON),
         ("/v1/queue", waiting, "GET", 200, JSON),
         ("/v1/workers", workers, "GET", 200, JSON),
+        ("/v1/overview", dashboard.overview, "GET", 200, JSON),
+        ("/v1/overview/events", dashboard.follow, "GET", 200, "text/event-stream"),
         ("/metrics", metrics, "GET", 200, "text/plain"),
     ):
         answers = dict(REFUSALS)
@@ -122,6 +127,8 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
             responses=answers,
             response_class=JSONResponse if kind == JSON else Response,
         )
+    app.add_api_route("/", dashboard.page, include_in_schema=False)
+    add_docs(app)
     add_kernelgym(app)
     return app
 

@@ -12,11 +12,12 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tilewright.serve.api_docs import FILES
 from tilewright.serve.auth import LOCAL, NOBODY, AuthenticatedClient, is_loopback
 from tilewright.serve.request_limits import TokenBuckets, closing_refusal, discard
 from tilewright.serve.service import Service
 
-PUBLIC = {"/v1/health", "/health", "/openapi.json", "/docs"}
+PUBLIC = {"/", "/v1/health", "/health", "/openapi.json", "/docs"}
 """Paths that need no token. They show no data of any client."""
 REQUEST_ID = re.compile(r"[\w.\-]{1,64}", re.ASCII)
 METHODS = {"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"}
@@ -76,7 +77,7 @@ class AccessMiddleware:
             return closing_refusal(429, "too many requests", **{"retry-after": later})
         if client is not None:
             return client
-        if scope["path"] in PUBLIC:
+        if scope["path"] in PUBLIC or scope["path"].startswith(f"{FILES}/"):
             return NOBODY
         bearer = {"www-authenticate": "Bearer"}
         return closing_refusal(401, "the request needs a valid token", **bearer)

@@ -82,6 +82,61 @@ class Worker(BaseModel):
     state: Literal["idle", "busy", "draining"]
 
 
+class RunningTask(BaseModel):
+    """A task that is being evaluated. Times are seconds since 1970."""
+
+    key: str
+    problem: str
+    started_at: float
+    stage: str
+    stage_at: float
+
+
+class RecentTask(TaskView):
+    """A task with the name of its problem; empty if this server has not seen it begin."""
+
+    problem: str
+
+
+class Minute(BaseModel):
+    """The numbers of one minute, which begins `at` so many seconds after 1970."""
+
+    at: int
+    verdicts: dict[str, int]
+    internal_errors: int
+    busy_s: dict[str, float]
+    """Seconds in which evaluations held a device, by its name."""
+
+
+class InternalError(BaseModel):
+    """An attempt that ended with an internal error."""
+
+    at: float
+    key: str
+    message: str
+
+
+class Overview(BaseModel):
+    """The state of the server for its dashboard. Tasks of others need the scope `admin`."""
+
+    version: str
+    device: str
+    uptime_s: float
+    queue: Queue
+    tasks: dict[str, int]
+    """Number of stored tasks by state, of all clients."""
+    workers: list[Worker]
+    running: list[RunningTask]
+    minutes: list[Minute]
+    """The last hour, of all clients; minutes without an event are left out."""
+    wait_median_s: float | None
+    wait_p95_s: float | None
+    """Seconds from acceptance to the beginning, of the last 500 tasks that began."""
+    failures: list[InternalError]
+    recent: list[RecentTask]
+    """The newest first."""
+
+
 def view_of(task: Task) -> TaskView:
     fields = {name: getattr(task, name) for name in TaskView.model_fields if name != "priority"}
     return TaskView(priority=list(PRIORITIES)[task.priority], **fields)

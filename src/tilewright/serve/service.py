@@ -19,6 +19,7 @@ from tilewright.config import Config
 from tilewright.errors import InfrastructureError
 from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text
+from tilewright.serve.activity import Activity
 from tilewright.serve.auth import AuthenticatedClient, Tokens
 from tilewright.serve.dispatcher import Dispatcher, Evaluate
 from tilewright.serve.prometheus_metrics import Metrics, family
@@ -65,6 +66,7 @@ class Service:
         self.draining = False
         self.metrics = Metrics(self._live_metrics)
         self.request_log = RequestLog(settings.serve.log)
+        self.activity = Activity()
         self.feed = EventFeed(secrets.token_hex(4))
         # Results hold for one device model and one version.
         self._by = f"{device}\n{__version__}"
@@ -77,6 +79,11 @@ class Service:
             on_finished=self._on_finished,
             on_event=self._on_event,
         )
+
+    @property
+    def version(self) -> str:
+        """Version of tilewright."""
+        return __version__
 
     @property
     def uptime_s(self) -> float:
@@ -95,6 +102,7 @@ class Service:
         yield family("uptime_seconds", "Seconds since the start.", self.uptime_s)
 
     def _on_event(self, key: str, event: str, fields: dict[str, Any]) -> None:
+        self.activity.tell(key, event, fields)
         if event == "running":
             self.metrics.wait_seconds.observe(fields["waited_s"])
         elif event == "internal_error":
@@ -107,6 +115,7 @@ class Service:
         self.feed.tell(key, event, fields)
 
     def _on_finished(self, key: str | None = None) -> None:
+        self.activity.finished(key)
         self._waiting.wake(key)
         self.feed.wake(key)
 
@@ -133,6 +142,7 @@ class Service:
             task = await asyncio.wrap_future(self.store.submit(row))
         except Conflict as error:
             raise HTTPException(409, str(error)) from error
+        self.activity.name(task.key, request.problem.id)
         self.dispatcher.add(task, client.name)
         self.metrics.accepted.inc()
         self.request_log.write("accepted", task=task.key, client=client.name, name=given.name)

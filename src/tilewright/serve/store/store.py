@@ -287,6 +287,16 @@ class Store:
             rows = connection.execute(wanted.order_by(TASKS.c.sequence).limit(limit))
             return [Task(*row) for row in rows]
 
+    def latest(self, client: str | None, limit: int) -> list[Task]:
+        """Return the tasks that were accepted last, the newest first."""
+        wanted = select(*SHOWN)
+        if client is not None:
+            own = select(OWNERS.c.key).where(OWNERS.c.client == client)
+            wanted = wanted.where(TASKS.c.key.in_(own))
+        with self._read() as connection:
+            rows = connection.execute(wanted.order_by(TASKS.c.sequence.desc()).limit(limit))
+            return [Task(*row) for row in rows]
+
     def counts(self) -> dict[str, int]:
         """Return how many tasks there are in each state."""
         wanted = select(TASKS.c.state, func.count()).group_by(TASKS.c.state)

@@ -1,0 +1,110 @@
+"""The dashboard and the API's description, of a real server in a real browser."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.test_page import SIZES, browser, pytestmark  # noqa: F401 - fixture and marks
+from tests.services.test_serve import BAD, GOOD, Server, submit, token_of
+
+pytest.importorskip("fastapi")
+pytest.importorskip("sqlalchemy")
+LATE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("dashboard") / "home")
+    yield made
+    made.stop()
+
+
+def until(seen: Callable[[], bool], within_s: float = LATE_S) -> float:
+    """Wait until something is seen; return the seconds."""
+    start = time.monotonic()
+    while not seen():
+        assert time.monotonic() - start < within_s
+        time.sleep(0.05)
+    return time.monotonic() - start
+
+
+def opened(browser: Any, url: str, size: str = "desktop") -> Any:  # noqa: F811
+    browser.set_window_size(*SIZES[size])
+    browser.get_log("browser")
+    browser.get(url)
+    until(lambda: browser.execute_script("return document.body.dataset.ready") == "yes")
+    return browser
+
+
+def hosts(browser: Any) -> set[str]:  # noqa: F811
+    """Return the hosts that the page has asked."""
+    script = "return performance.getEntriesByType('resource').map((item) => item.name)"
+    return {name.split("/")[2] for name in browser.execute_script(script) if "://" in name}
+
+
+def errors(browser: Any) -> list[Any]:  # noqa: F811
+    return [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_it_shows_tasks_as_they_end(browser, server, size):  # noqa: F811
+    shown = opened(browser, server.url, size)
+    sentence = shown.find_element("id", "sentence")
+    until(lambda: "verdict" in sentence.text)
+    before = len(shown.find_elements("css selector", "#recent tbody tr"))
+    number = list(SIZES).index(size)
+    submit(server, GOOD.format(700 + number))
+    submit(server, BAD.format(800 + number))
+    rows = lambda: shown.find_elements("css selector", "#recent tbody tr")  # noqa: E731
+    assert until(lambda: len(rows()) >= before + 2) < 4
+    until(lambda: all("done" in row.text for row in rows()))
+    texts = [row.text for row in rows()[:2]]
+    assert "incorrect" in texts[0] + texts[1]
+    assert "bundled/softmax" in texts[0]
+    assert "0 wait" in shown.find_element("id", "sentence").text
+    for label in ("Verdicts and internal errors by minute", "held a device"):
+        assert shown.find_elements("css selector", f"svg[aria-label*='{label}'] rect title")
+    assert {"minutes", "verdicts per minute"} <= {
+        item.text for item in shown.find_elements("css selector", "#verdicts svg text")
+    }
+    wide = shown.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 1
+    rows()[0].find_element("tag name", "button").click()
+    until(lambda: bool(shown.find_elements("css selector", "#recent .detail pre")))
+    assert hosts(shown) == {server.url.split("/")[2]}
+    assert errors(shown) == []
+
+
+def test_nothing_is_shown_without_a_token(browser, tmp_path: Path):  # noqa: F811
+    home = tmp_path / "home"
+    home.mkdir()
+    token = token_of(home, "reader", "read")
+    server = Server(home, host="0.0.0.0")
+    try:
+        shown = opened(browser, server.url)
+        until(lambda: shown.find_element("id", "token").is_displayed())
+        assert not shown.find_element("id", "content").is_displayed()
+        assert shown.find_element("id", "sentence").text == ""
+        shown.find_element("id", "token").send_keys("wrong")
+        shown.find_element("css selector", "#access button").click()
+        until(lambda: "valid token" in shown.find_element("id", "refused").text)
+        shown.find_element("id", "token").send_keys(token)
+        shown.find_element("css selector", "#access button").click()
+        until(lambda: "0 verdicts" in shown.find_element("id", "sentence").text)
+        assert token not in shown.page_source
+    finally:
+        server.stop()
+
+
+def test_the_description_of_the_api_needs_no_other_host(browser, server):  # noqa: F811
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get(f"{server.url}/docs")
+    until(lambda: "/v1/overview" in browser.find_element("tag name", "body").text)
+    assert hosts(browser) == {server.url.split("/")[2]}
+    assert errors(browser) == []
