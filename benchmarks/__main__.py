@@ -32,6 +32,7 @@ BARS = {
     "systems": "search.systems",
     "races": "search.live_races",
     "serve": "serve.load",
+    "dashboard": "serve.dashboard",
     "serve_faults": "serve.faults",
     "serve_hostile": "serve.hostile_client",
     "data": "training.data_rows",

@@ -63,6 +63,7 @@ def test_it_shows_tasks_as_they_end(browser, server, size):  # noqa: F811
     rows = lambda: shown.find_elements("css selector", "#recent tbody tr")  # noqa: E731
     assert until(lambda: len(rows()) >= before + 2) < 4
     until(lambda: all("done" in row.text for row in rows()))
+    assert not shown.find_element("id", "access").is_displayed()
     texts = [row.text for row in rows()[:2]]
     assert "incorrect" in texts[0] + texts[1]
     assert "bundled/softmax" in texts[0]

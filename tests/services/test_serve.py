@@ -247,6 +247,12 @@ def test_outside_loopback_a_token_is_required_and_clients_see_only_their_tasks(t
         assert asked(f"{server.url}/v1/tasks", authorization=f"Bearer {two}")[1] == []
         for path in (key, f"{key}/report"):
             assert asked(f"{server.url}/v1/tasks/{path}", authorization=f"Bearer {two}")[0] == 404
+        # The overview is for holders of the scope `read`, and lists their own tasks.
+        status, seen = asked(f"{server.url}/v1/overview", authorization=f"Bearer {reader}")
+        assert (status, seen["recent"], seen["tasks"]) == (200, [], {"done": 1})
+        assert sum(sum(item["verdicts"].values()) for item in seen["minutes"]) == 1
+        assert asked(f"{server.url}/v1/overview")[0] == 401
+        assert asked(f"{server.url}/v1/overview/events")[0] == 401
         # Who can name the work has it too.
         assert RemoteExecutor(server.url, token=two).evaluate(request(GOOD.format(1))) == report
     finally:

@@ -10,7 +10,7 @@ const headers = () => (token ? { authorization: `Bearer ${token}` } : {});
 // One bar for each minute, of parts on each other.
 const bars = (label, yText, minutes, now, parts, unit) => {
   const first = Math.floor(now / 60) * 60 - 60 * (MINUTES - 1), totals = minutes.map((minute) => parts(minute).reduce((sum, [, value]) => sum + value, 0));
-  const top = Math.max(1, ...totals), x = (at) => 50 + 390 * (at - first) / (60 * MINUTES), y = (value) => 235 - 215 * value / top;
+  const top = Math.max(2, 2 * Math.ceil(Math.max(0, ...totals) / 2)), x = (at) => 50 + 390 * (at - first) / (60 * MINUTES), y = (value) => 235 - 215 * value / top;
   const node = frame(label, [0, 15, 30, 45, 60].map((ago) => [50 + 390 * (60 - ago) / 60, ago ? `-${ago}` : "now"]), [0, 0.5, 1].map((part) => [y(part * top), unit(part * top)]), "minutes", yText);
   minutes.forEach((minute) => {
     let floor = 0;
@@ -54,9 +54,9 @@ const draw = () => {
   $("failed").hidden = !found.failures.length;
   $("failures").replaceChildren(table(["at", "task", "what happened"], found.failures.map((item) => [clock(item.at), item.key.slice(0, 12), item.message])));
   $("recent").tBodies[0].replaceChildren(...found.recent.flatMap((task) => {
-    const button = el("button", { type: "button", class: "row", "aria-expanded": String(opened.has(task.key)), title: task.key }, task.problem || task.key.slice(0, 12));
+    const button = el("button", { type: "button", class: "row", "aria-expanded": String(opened.has(task.key)), title: task.key }, task.problem || task.key.slice(0, 12)), name = task.problem ? [el("span", { class: "title" }, task.key.slice(0, 12))] : [];
     button.addEventListener("click", () => show(task.key));
-    const row = el("tr", {}, el("td", {}, button), el("td", {}, task.state), el("td", { class: "verdict " + (task.verdict || "") }, task.verdict || ""), el("td", { class: "n" }, task.started_at ? seconds(task.started_at - task.submitted_at) : ""), el("td", { class: "n" }, task.ended_at && task.started_at ? seconds(task.ended_at - task.started_at) : ""), el("td", {}, clock(task.submitted_at)));
+    const row = el("tr", {}, el("td", {}, button, ...name), el("td", {}, task.state), el("td", { class: "verdict " + (task.verdict || "") }, task.verdict || ""), el("td", { class: "n" }, task.started_at ? seconds(task.started_at - task.submitted_at) : ""), el("td", { class: "n" }, task.ended_at && task.started_at ? seconds(task.ended_at - task.started_at) : ""), el("td", {}, clock(task.submitted_at)));
     return opened.has(task.key) ? [row, el("tr", {}, opened.get(task.key))] : [row];
   }));
   document.body.dataset.ready = "yes";

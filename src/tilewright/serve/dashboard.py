@@ -21,7 +21,7 @@ from tilewright.serve.service import Service
 
 RECENT = 100
 """Tasks of the overview, the newest first; `/v1/tasks` lists all."""
-POLL_S = 0.5
+POLL_S = 1.0
 """Seconds between two looks for a change."""
 QUIET_S = 5.0
 """Seconds after which the overview is sent without a change, for its times."""
@@ -49,7 +49,7 @@ async def overview(client: CurrentClient, service: CurrentService) -> schemas.Ov
 
 
 async def follow(request: Request, client: CurrentClient, service: CurrentService) -> Response:
-    """Follow the overview: one event `overview` whenever it changes, at most two per second."""
+    """Follow the overview: one event `overview` whenever it changes, at most one per second."""
     needs(client, "read")
     request.state.streams = True
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
