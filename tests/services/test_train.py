@@ -22,6 +22,8 @@ from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, EvalSummary, RequestsIssued, Stepped, TurnFinished
+from tilewright.reports.turn_view import Turns
+from tilewright.reports.viewer_server import exported
 from tilewright.rl import training_run
 from tilewright.rl.engines.trl.checkpoints import COMPLETE, latest
 from tilewright.rl.engines.trl.reinforce import train_rl
@@ -204,6 +206,10 @@ def test_supervised_training_lowers_the_loss_and_leaves_a_usable_policy(place):
     folder.mkdir()
     document = train_sft(toy(place, "overrides.sft.epochs=1"), folder, silent)
     assert document["last_loss"] < document["first_loss"]
+    turns = Turns(folder)
+    losses = [item["figures"]["loss"] for item in turns.steps()]
+    assert (losses[0], losses[-1]) == (document["first_loss"], document["last_loss"])
+    assert '"kind":"training"' in exported(turns)
     policy = choose_policy(f"local:{document['model']}", ModelSection(max_tokens=20, seed=1))
     try:
         message = Message(role="user", text="Write a fast kernel.")

@@ -32,6 +32,7 @@ from tilewright.records.events import (
     EvalSummary,
     RequestsIssued,
     RunStarted,
+    Stepped,
     Turn,
     TurnFinished,
 )
@@ -40,6 +41,8 @@ from tilewright.reports.html_report import shown_report
 from tilewright.reports.search_progress import LeaderChange, SearchProgress
 from tilewright.scoring.strategy_table import FINAL_RACE, REMEASURE
 
+SCORED = "score"
+"""Beginning of the name of a batch on held-out problems."""
 MAX_TEXT = 60_000
 """Most characters of a message or a reply that are shown."""
 MAX_REASON = 160
@@ -63,6 +66,9 @@ class Turns:
         self.rows: list[dict[str, Any]] = []
         self.cells: list[dict[str, Any]] = []
         """Cells of the archives of a search: trajectory, place, and the writer's request."""
+        self._steps: dict[tuple[str, int], dict[str, Any]] = {}
+        self.step_version = 0
+        """Changes whenever a step of a training has ended."""
         self.skipped: list[str] = []
         """Lines that are damaged or of a newer schema, each with its file and number."""
         self.begun: RunStarted | None = None
@@ -97,10 +103,27 @@ class Turns:
             self.begun = event
         elif isinstance(event, RequestsIssued):
             self._progress.issued(event.asks)
+        elif isinstance(event, Stepped):
+            self._stepped(event)
         elif isinstance(event, TurnFinished):
             self._numbers[event.turn.ask.id] = len(self.rows)
             self._places.append((self._read, len(line)))
             self.rows.append(self._row(event.turn))
+
+    def _stepped(self, event: Stepped) -> None:
+        """Keep the figures of a step; a resumed training replaces those that it repeats."""
+        kind = "held out" if event.batch.startswith(SCORED) else "training"
+        self._steps[kind, event.step] = {
+            "kind": kind,
+            "step": event.step,
+            "figures": {name: v for name, v in event.figures.items() if v is not None},
+        }
+        self.step_version += 1
+
+    def steps(self) -> list[dict[str, Any]]:
+        """Return the steps of a training in order, with their kinds and figures."""
+        with self._lock:
+            return sorted(self._steps.values(), key=lambda item: (item["step"], item["kind"]))
 
     def _row(self, turn: Turn) -> dict[str, Any]:
         """Return the row of a turn, with its marks in comparison with earlier turns.

@@ -157,10 +157,19 @@ const take = (more) => {
   $("about").textContent = `${data.about.problems} by ${data.about.name}, judged on ${data.about.device}; ${rows.length} turns${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${tokens} tokens${usd ? `, ${usd.toFixed(2)} USD` : ""}`;
   climb(); list(); archive();
 };
+let version = -1;
+const train = (steps) => {
+  $("training").hidden = !steps.length;
+  if (!steps.length) return;
+  $("trained").textContent = trainingSentence(steps);
+  $("curves").replaceChildren(...trainingCharts(steps));
+};
 const poll = async () => {
   try {
     const answer = await fetch("rows.json?after=" + rows.length);
     if (answer.ok) { const more = await answer.json(); if (more.length) take(more); }
+    const found = await (await fetch("steps.json?known=" + version)).json();
+    if (found.steps) { version = found.version; train(found.steps); }
   } catch { $("about").textContent += " (the server is gone)"; return; }
   setTimeout(poll, 2000);
 };
@@ -169,6 +178,7 @@ $("trajectory").addEventListener("input", archive);
 for (const id of ["trajectory", "mark", "verdict", "find"]) $(id).addEventListener("input", () => { shown = PAGE; list(); });
 $("more").addEventListener("click", () => { shown += PAGE; list(); });
 (async () => {
+  train(data.steps);
   if (data.live) await poll(); else take(data.rows);
   follow();
   document.body.dataset.ready = "yes";

@@ -36,9 +36,9 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
         "cells": turns.cells,
         "left_out": len(turns.rows) - len(rows) if not live else 0,
     }
-    data = {"about": about, "rows": rows, "whole": whole, "live": live}
+    data = {"about": about, "rows": rows, "whole": whole, "live": live, "steps": turns.steps()}
     styles, title = ["page.css", "view.css"], f"{begun.problems}, {begun.name}"
-    return drawn("view", title, data, styles, ["turn.js", "view.js"])
+    return drawn("view", title, data, styles, ["training.js", "turn.js", "view.js"])
 
 
 def exported(turns: Turns) -> str:
@@ -107,6 +107,11 @@ class _Handler(BaseHTTPRequestHandler):
                 after = int(parse_qs(where.query).get("after", ["0"])[0])
                 self.server.turns.look()
                 self._json(self.server.turns.rows[max(after, 0) :])
+            elif where.path == "/steps.json":
+                turns, known = self.server.turns, parse_qs(where.query).get("known", ["-1"])[0]
+                changed = int(known) != turns.step_version
+                steps = turns.steps() if changed else None
+                self._json({"version": turns.step_version, "steps": steps})
             elif where.path == "/turn.json":
                 number = int(parse_qs(where.query)["n"][0])
                 self._json(self.server.turns.whole(range(len(self.server.turns.rows))[number]))

@@ -11,14 +11,17 @@ from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
-from tilewright.errors import ConfigError, RecordError
+from tilewright._version import __version__
+from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.loop.run_state import PROBLEMS
 from tilewright.loop.table_input import read_rows
-from tilewright.records.event_log import EventLog
-from tilewright.records.events import Stepped
+from tilewright.records.event_log import EVENTS, EventLog
+from tilewright.records.events import RunStarted, Stepped
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, PlainTrainer, latest
 from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.worlds import NO_DEVICE
 
 
 class ConversationTrainer(PlainTrainer, SFTTrainer):  # type: ignore[misc]
@@ -72,7 +75,10 @@ def train_sft(config: TrainConfig, folder: Path, note: Callable[[str], None]) ->
         callbacks=[Checkpointing(config.checkpoints.keep)],
     )
     trainer.remove_callback(PrinterCallback)
+    begun = (folder / EVENTS).exists()
     with EventLog(folder) as log:
+        if not begun:
+            _begin(config, folder, log)
         steps = _StepLog(log, note)
         trainer.add_callback(steps)
         trainer.train(resume_from_checkpoint=latest(folder / "checkpoints"))
@@ -85,6 +91,22 @@ def train_sft(config: TrainConfig, folder: Path, note: Callable[[str], None]) ->
         "first_loss": steps.losses[0] if steps.losses else None,
         "last_loss": steps.losses[-1] if steps.losses else None,
     }
+
+
+def _begin(config: TrainConfig, folder: Path, log: EventLog) -> None:
+    """Write the first line of the log, and a file without problems, so that pages can open it."""
+    with writing(folder):
+        (folder / PROBLEMS).write_text("", encoding="utf-8")
+    log.append(
+        RunStarted(
+            kind="sft",
+            name="sft",
+            problems=", ".join(config.data.conversations),
+            protocols=("strict",),
+            evaluator=__version__,
+            device=NO_DEVICE,
+        )
+    )
 
 
 def _read_conversations(files: tuple[str, ...]) -> list[dict[str, Any]]:
