@@ -26,6 +26,8 @@ def loop_remarks(text: str, sources: Mapping[str, str]) -> tuple[LoopRemark, ...
 
     A loop that is vectorized with several widths has the largest one, and no reason.
     """
+    if not text:
+        return ()
     loops = {path: innermost_loop_lines(source) for path, source in sources.items()}
     widths: dict[tuple[str, int], int] = {}
     reasons: dict[tuple[str, int], str] = {}

@@ -7,10 +7,10 @@ hostile text.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from tilewright.languages.cpp_lexer import code_only
 
@@ -30,8 +30,10 @@ _HEAD_CHARS = 200
 """Characters before a function's name in which its qualifiers lie."""
 
 
-MAX_LOOPS = 500
-"""Most loops of a file that are examined: each takes time in proportion to its length."""
+MAX_CHARS = 1 << 18
+"""Characters of a file in which loops are looked for."""
+_BRACKET, _SPACE = re.compile(r"[(){}]"), re.compile(r"\s*")
+_OPENING = {")": "(", "}": "{"}
 
 
 @dataclass(frozen=True)
@@ -83,22 +85,45 @@ def loop_regions(text: str) -> tuple[LoopRegion, ...]:
 def innermost_loop_lines(text: str) -> dict[int, int]:
     """Return the line of each loop without another one in it, by the lines that a compiler names.
 
-    Those are the line of the loop and the line before it, where a pragma may stand.
+    Those are the line of the loop and the line before it, where a pragma may stand. Its time grows
+    in proportion to the length of the text, of which at most `MAX_CHARS` are read.
     """
-    code = code_only(text)
-    loops = list(_LOOP.finditer(code))[:MAX_LOOPS]
-    inner = [
-        loop
-        for loop, following in zip_longest(loops, loops[1:])
-        if following is None or following.start() >= _loop_end(code, loop)
-    ]
-    lines = [code.count("\n", 0, loop.start()) + 1 for loop in inner]
-    pragmas = {line - 1: line for line in lines if _is_pragma(text, line - 1)}
-    return pragmas | {line: line for line in lines}
+    code, lines = code_only(text[:MAX_CHARS]), text[:MAX_CHARS].split("\n")
+    loops, closing = list(_LOOP.finditer(code)), _closing_brackets(code)
+    starts, ends, inner = {loop.start() for loop in loops}, dict[int, int](), list[int]()
+    following = len(code)
+    for loop in reversed(loops):
+        body = _skip_space(code, closing.get(loop.end() - 1, len(code)))
+        if body in starts:
+            end = ends[body]
+        elif code[body : body + 1] == "{":
+            end = closing.get(body, len(code))
+        else:
+            end = code.find(";", body) % (len(code) + 1)
+        ends[loop.start()] = end
+        if following >= end:
+            inner.append(loop.start())
+        following = loop.start()
+    breaks = [place for place, mark in enumerate(code) if mark == "\n"]
+    numbers = [bisect_left(breaks, start) + 1 for start in inner]
+    pragmas = {n - 1: n for n in numbers if n > 1 and lines[n - 2].lstrip().startswith("#pragma")}
+    return pragmas | {number: number for number in numbers}
 
 
-def _is_pragma(text: str, line: int) -> bool:
-    return line > 0 and text.splitlines()[line - 1].lstrip().startswith("#pragma")
+def _closing_brackets(code: str) -> dict[int, int]:
+    """Return the place after the bracket that closes each round or curly one, by its place."""
+    found, open_places = dict[int, int](), {"(": list[int](), "{": list[int]()}
+    for match in _BRACKET.finditer(code):
+        if (kind := _OPENING.get(match[0])) is None:
+            open_places[match[0]].append(match.start())
+        elif open_places[kind]:
+            found[open_places[kind].pop()] = match.end()
+    return found
+
+
+def _skip_space(code: str, place: int) -> int:
+    match = _SPACE.match(code, place)
+    return match.end() if match else place
 
 
 def kernel_name(name: str) -> str:

@@ -66,8 +66,10 @@ const ask = (text) => {
   $("access").hidden = false; $("refused").textContent = text; $("token").focus();
   document.body.dataset.ready = "yes";
 };
+let stop = () => {};
 const follow = async () => {
   const mine = (following = {});
+  stop();
   try {
     const answer = await fetch("/v1/overview/events", { headers: headers() });
     if (answer.status === 401 || answer.status === 403) { ask(token ? (await answer.json()).detail : ""); return; }
@@ -75,6 +77,7 @@ const follow = async () => {
     $("access").hidden = true; $("content").hidden = false;
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
+    stop = () => reader.cancel();
     while (following === mine) {
       const { value, done } = await reader.read();
       if (done) break;
@@ -82,7 +85,7 @@ const follow = async () => {
       const parts = text.split("\n\n");
       text = parts.pop();
       const last = parts.filter((part) => part.includes("data: ")).pop();
-      if (last) { latest = JSON.parse(last.slice(last.indexOf("data: ") + 6)); draw(); }
+      if (last && following === mine) { latest = JSON.parse(last.slice(last.indexOf("data: ") + 6)); draw(); }
     }
   } catch (error) { $("about").textContent = `The server does not answer (${error.message}); the page tries again.`; document.body.dataset.ready = "yes"; }
   if (following === mine) setTimeout(follow, RETRY_MS);

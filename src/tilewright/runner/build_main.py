@@ -90,8 +90,10 @@ def _compile(fields: dict[str, Any], paths: dict[str, str]) -> Made:
     if done.returncode != 0:
         text = done.stderr.decode(errors="replace").replace(ROOT + "/", "")
         raise BuildError(text[:MAX_COMPILER_OUTPUT])
-    noted = remarks.read_bytes() if remarks.exists() else b""
-    kept = noted.replace(f"{ROOT}/".encode(), b"")[:MAX_REMARKS_BYTES]
+    kept = b""
+    if remarks.exists():
+        with remarks.open("rb") as file:
+            kept = file.read(MAX_REMARKS_BYTES).replace(f"{ROOT}/".encode(), b"")
     return {"kernel": library}, {COMPILER_REMARKS: kept} if kept else {}
 
 

@@ -97,11 +97,15 @@ class Activity:
                 self._problems.popitem(last=False)
             self.version += 1
 
-    def finished(self, key: str | None) -> None:
-        """Note that a task is no longer evaluated; `None`: something else has changed."""
+    def finished(self, key: str) -> None:
+        """Note that a task is no longer evaluated."""
         with self._lock:
-            if key is not None:
-                self._running.pop(key, None)
+            self._running.pop(key, None)
+            self.version += 1
+
+    def changed(self) -> None:
+        """Note that something else has changed, such as the queue."""
+        with self._lock:
             self.version += 1
 
     def problem(self, key: str) -> str:

@@ -7,17 +7,19 @@ browser tab, and sends it with each request as any other client does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import cache
 
-from fastapi import Request, Response
+from fastapi import HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from tilewright.reports.html_report import drawn
 from tilewright.serve import schemas
 from tilewright.serve.auth import AuthenticatedClient
 from tilewright.serve.dependencies import CurrentClient, CurrentService, needs
-from tilewright.serve.service import Service
+from tilewright.serve.service import RETRY_S, Service
+from tilewright.serve.task_events import TooMany
 
 RECENT = 100
 """Tasks of the overview, the newest first; `/v1/tasks` lists all."""
@@ -25,6 +27,8 @@ POLL_S = 1.0
 """Seconds between two looks for a change."""
 QUIET_S = 5.0
 """Seconds after which the overview is sent without a change, for its times."""
+FOLLOWED = "overview"
+"""What its listeners follow, in place of a task: streams of a client are limited together."""
 POLICY = (
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src "
     "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -51,21 +55,36 @@ async def overview(client: CurrentClient, service: CurrentService) -> schemas.Ov
 async def follow(request: Request, client: CurrentClient, service: CurrentService) -> Response:
     """Follow the overview: one event `overview` whenever it changes, at most one per second."""
     needs(client, "read")
-    request.state.streams = True
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     stream = _stream(client, service)
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    try:
+        first = await anext(stream)
+    except TooMany as error:
+        raise HTTPException(429, str(error), {"retry-after": str(RETRY_S)}) from error
+    request.state.streams = True
+
+    async def whole() -> AsyncIterator[str]:
+        async with contextlib.aclosing(stream):
+            yield first
+            async for text in stream:
+                yield text
+
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(whole(), media_type="text/event-stream", headers=headers)
 
 
-async def _stream(client: AuthenticatedClient, service: Service) -> AsyncIterator[str]:
+async def _stream(client: AuthenticatedClient, service: Service) -> AsyncGenerator[str]:
     sent, quiet_s = -1, QUIET_S
-    while service.is_known(client):
-        if service.activity.version != sent or quiet_s >= QUIET_S:
-            sent, quiet_s = service.activity.version, 0.0
-            found = await asyncio.to_thread(_overview, client, service)
-            yield f"event: overview\ndata: {found.model_dump_json()}\n\n"
-        await asyncio.sleep(POLL_S)
-        quiet_s += POLL_S
+    with service.feed.listening(client.name, FOLLOWED):
+        while service.is_known(client):
+            if service.activity.version != sent or quiet_s >= QUIET_S:
+                sent, quiet_s = service.activity.version, 0.0
+                found = await asyncio.to_thread(_overview, client, service)
+                yield f"event: overview\ndata: {found.model_dump_json()}\n\n"
+            if service.draining:
+                # An open page must not delay the end of the server.
+                return
+            await asyncio.sleep(POLL_S)
+            quiet_s += POLL_S
 
 
 def _overview(client: AuthenticatedClient, service: Service) -> schemas.Overview:

@@ -19,6 +19,8 @@ from tilewright.serve.task_states import Phase, TaskState, TaskStates
 
 HEARTBEAT = "still"
 """Event without content: the evaluation still runs, so it can be cancelled here."""
+ATTEMPT_ENDED = "attempt_ended"
+"""Event for the server alone: a task is no longer evaluated, however that came."""
 LATE = "its deadline passed before its turn"
 ATTEMPTS = 3
 """Evaluations of a task that ends with an internal error each time."""
@@ -151,6 +153,8 @@ class Dispatcher:
             with contextlib.suppress(_Ending):
                 repeat = self._attempt(task)
         finally:
+            # Before the task may begin again.
+            self._on_event(task.item.key, ATTEMPT_ENDED, {})
             with self._changed:
                 self._tasks.finish(task, repeat=repeat, queue=not self._ending)
                 self._changed.notify()

@@ -14,10 +14,10 @@ PREFIX = "tilewright"
 BUCKETS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 """Upper limits of the buckets of a histogram, in seconds."""
 STAGES_ON_DEVICE = {
-    *("start_judge", "check_problem", "load", "correctness", "launch_suppression"),
+    *("start_judge", "load", "correctness", "launch_suppression"),
     *("profile", "trace", "timing", "shutdown", "cleanup"),
 }
-"""Stages of an evaluation in which it holds its device."""
+"""Stages of an evaluation in which it has its device for itself."""
 # The time at which a metric began would be one more series for each metric.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 

@@ -21,7 +21,7 @@ from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text
 from tilewright.serve.activity import Activity
 from tilewright.serve.auth import AuthenticatedClient, Tokens
-from tilewright.serve.dispatcher import Dispatcher, Evaluate
+from tilewright.serve.dispatcher import ATTEMPT_ENDED, Dispatcher, Evaluate
 from tilewright.serve.prometheus_metrics import Metrics, family
 from tilewright.serve.request_log import RequestLog
 from tilewright.serve.schemas import PRIORITIES, Submission, Worker
@@ -102,6 +102,9 @@ class Service:
         yield family("uptime_seconds", "Seconds since the start.", self.uptime_s)
 
     def _on_event(self, key: str, event: str, fields: dict[str, Any]) -> None:
+        if event == ATTEMPT_ENDED:
+            self.activity.finished(key)
+            return
         self.activity.tell(key, event, fields)
         if event == "running":
             self.metrics.wait_seconds.observe(fields["waited_s"])
@@ -115,7 +118,7 @@ class Service:
         self.feed.tell(key, event, fields)
 
     def _on_finished(self, key: str | None = None) -> None:
-        self.activity.finished(key)
+        self.activity.changed()
         self._waiting.wake(key)
         self.feed.wake(key)
 

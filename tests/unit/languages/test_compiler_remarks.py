@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +30,25 @@ def remark(line: int, kind: str, text: str, path: str = "a.cpp") -> str:
 def test_innermost_loops_are_found_by_their_line_and_their_pragma():
     found = innermost_loop_lines(SOURCE)
     assert found == {PRAGMA: INNER, INNER: INNER, WAITING: WAITING, LAST: LAST}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["for(;;){" * 40_000, "for()" * 40_000, "for(;;){" * 500 + "\n" * 1_000_000, "{(" * 100_000],
+)
+def test_hostile_text_takes_no_longer_than_its_length_allows(text):
+    start = time.process_time()
+    innermost_loop_lines(text)
+    assert time.process_time() - start < 3
+
+
+def test_without_remarks_no_source_is_read():
+    assert loop_remarks("", {"a.cpp": SOURCE}) == ()
+
+
+def test_loops_in_loops_without_braces_are_one_nest():
+    text = "for (;;)\n  for (;;)\n    while (x)\n      y++;\nfor (;;) z++;\n"
+    assert set(innermost_loop_lines(text)) == {3, 5}
 
 
 def test_a_loop_has_its_widest_vectors_or_the_first_reason():

@@ -33,6 +33,7 @@ from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.output_description import describe_mismatch
 from tilewright.evaluator.judge.overwritten_inputs import overwritten
 from tilewright.evaluator.judge.reference import ProblemFailure
+from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.renewed_inputs import renew
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
@@ -40,6 +41,7 @@ from tilewright.evaluator.judge.wider_tolerance import resample_expected, widen_
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.gpu_messages import (
     CaseMeasured,
+    DescribeCall,
     MeasureCase,
     MeasureCeilings,
 )
@@ -93,6 +95,7 @@ class Judge:
             messages.RenewSample: self.renew_sample,
             messages.FinishTimed: self.finish_timed,
             MeasureCase: self.measure_case,
+            DescribeCall: self.describe_call,
             MeasureCeilings: lambda message: ceilings.measure(self.device, message.threads),
             messages.LintCase: lambda message: degenerate_answers.lint(self.reference, message),
             messages.CheckHealth: lambda message: soundness.check(
@@ -151,9 +154,18 @@ class Judge:
             self.nominal_errors.note(sample.expected)
         else:
             sample.expected = self.nominal_errors.floored(sample.expected)
-        outputs, output_bytes = inputs.described_outputs(sample)
+        layout = self._layout_of(sample)
         if message.timed:
             sample.forget_values()
+        return layout
+
+    def describe_call(self, message: DescribeCall) -> messages.SampleLayout:
+        given = (message.params, "nominal", message.seed, message.forward_seed)
+        with undisturbed(self.reference):
+            return self._layout_of(make_varied_sample(self.reference, *given, double=False))
+
+    def _layout_of(self, sample: InputSample) -> messages.SampleLayout:
+        outputs, output_bytes = inputs.described_outputs(sample)
         return messages.SampleLayout(
             tree=sample.tree,
             variation=sample.variation,

@@ -28,6 +28,7 @@ from tilewright.evaluator.judge.dependence import (
 from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.number_formats import is_inexact, parts, same_values
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.repeated_rows import different_rows
 from tilewright.evaluator.judge.tf32_products import has_products
 from tilewright.evaluator.judge.undefined_elements import defined_elements, undefined_share
@@ -94,25 +95,16 @@ def check(reference: Reference, message: CheckHealth, rule: ComparisonRule | Non
         ProblemFailure: the generator or the reference fails, or the generator fails the second
             time.
     """
-    kept = replace(
-        reference,
-        placement=replace(reference.placement),
-        precision=replace(reference.precision, double=None),
-    )
     model = reference.model
     fresh = {} if model is None or not message.strict else weights.resample(model, WEIGHTS_SEED)
     loaded = nullcontext() if model is None else degenerate_answers.loaded(model, fresh)
-    try:
-        with loaded:
-            reference.precision.double, reference.random = None, None
-            answer = _checked(reference, message, rule)
-            mode = reference.modes.on_cpu
-            if mode is None:
-                return answer
-            return replace(answer, cuda_use=(mode.used, mode.used_by_reference))
-    finally:
-        for name in ("random", "stateful", "call_s", "placement", "precision"):
-            setattr(reference, name, getattr(kept, name))
+    with undisturbed(reference), loaded:
+        reference.precision.double, reference.random = None, None
+        answer = _checked(reference, message, rule)
+        mode = reference.modes.on_cpu
+        if mode is None:
+            return answer
+        return replace(answer, cuda_use=(mode.used, mode.used_by_reference))
 
 
 def _checked(

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.judge_client import messages
+from tilewright.evaluator.judge_client.gpu_messages import DescribeCall
 from tilewright.evaluator.judge_client.messages import Answer, ComparisonRule, Request, SampleLayout
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
 from tilewright.evaluator.processes.host import JUDGE_MEMORY
@@ -236,6 +237,12 @@ class JudgeClient:
             messages.MakeSample(name, dict(case.params), variation, seed, forward_seed, timed)
         )
         return InputSampleInfo(name, case.name, layout.variation, seed, forward_seed, layout)
+
+    def described_call(self, case: Case) -> InputSampleInfo:
+        """Describe a call on a case, without a sample that anybody compares (`DescribeCall`)."""
+        seed, forward_seed = self.context.seed("shapes", case.name), 0
+        layout = self.request(DescribeCall(dict(case.params), seed, forward_seed))
+        return InputSampleInfo("", case.name, layout.variation, seed, forward_seed, layout)
 
     def forget(self, sample: InputSampleInfo) -> None:
         """Let the judge drop an input sample."""

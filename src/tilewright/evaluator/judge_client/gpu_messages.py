@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tilewright.evaluator.judge_client.messages import Answer, Done, PublishSample, Request
+from tilewright.evaluator.judge_client.messages import (
+    Answer,
+    Done,
+    PublishSample,
+    Request,
+    SampleLayout,
+)
 from tilewright.wire.frames import Fields
 
 
@@ -113,6 +119,14 @@ class MeasureCase(Request[CaseMeasured], kind="measure"):
 
     params: Fields
     seed: int
+
+
+class DescribeCall(Request[SampleLayout], kind="describe_call"):
+    """Describe a call on nominal inputs, whose values nobody compares; nothing is kept of it."""
+
+    params: Fields
+    seed: int
+    forward_seed: int
 
 
 class CeilingsMeasured(Answer):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from tilewright.errors import InfrastructureError
+from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.judge_client.messages import Forget
 from tilewright.evaluator.pipeline.gpu_checks import size_memory
 from tilewright.evaluator.pipeline.lifecycle import load_problem
@@ -24,8 +24,6 @@ from tilewright.wire.frames import Fields
 
 SHAPES_S = 20.0
 """Seconds after which no further call shape is drawn: then the candidate compiles when called."""
-SHAPES_REPEAT = 70
-"""Number of the samples whose shapes are read; the candidate is never called on them."""
 
 
 def prepare_judge(session: EvaluationSession) -> None:
@@ -38,11 +36,13 @@ def prepare_judge(session: EvaluationSession) -> None:
     try:
         with session.stage(Stage.PREPARE_JUDGE):
             _start(session)
-        check_problem(session)
-        _draw_call_shapes(session)
+        check_problem(session, shared=True)
+        with session.credited():
+            _draw_call_shapes(session)
         with session.on_device():
             session.judge.request(Forget(everything=True))
-    except InfrastructureError as error:
+    except (InfrastructureError, ProblemError) as error:
+        # The device was shared: a lack of memory or time may be the others' doing.
         session.context.emit("retry", {"because": f"the judge was not prepared: {error}"})
         session.end_judge()
     precompile_all(session)
@@ -87,8 +87,7 @@ def _draw_call_shapes(session: EvaluationSession) -> None:
         if time.monotonic() - start > SHAPES_S:
             return
         with session.on_device():
-            sample = session.judge.sample(case, "nominal", SHAPES_REPEAT)
-            session.judge.forget(sample)
+            sample = session.judge.described_call(case)
         if sample.layout.skipped:
             return
         calls.append(sample.call_fields(0))

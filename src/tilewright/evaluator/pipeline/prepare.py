@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 
 from tilewright.errors import InfrastructureError
@@ -72,7 +73,9 @@ def precompile_all(session: EvaluationSession) -> None:
         # torch compiles what it compiles in a process of its own.
         if name not in COMPILE_MODES:
             session.runners.builds.setdefault(name, Build("python"))
-            _precompile(session, name, reference_of(problem, "triton"))
+            # What cannot be compiled ahead is compiled when it is called.
+            with suppress(EvaluationEnded), session.credited():
+                _precompile(session, name, reference_of(problem, "triton"))
 
 
 def _for_each_candidate(

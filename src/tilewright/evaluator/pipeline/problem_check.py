@@ -22,6 +22,9 @@ from tilewright.records.problem_health import HEALTH_VERSION, CaseCheck, Problem
 from tilewright.records.whole_files import write_whole
 from tilewright.wire.names import allowed_variations
 
+MAX_SHARED_S = 1.5
+"""Seconds of a case up to which a check counts that others may have slowed down. The float64
+oracle gives up after two."""
 CHECK_S = 300.0
 """Seconds for one case: only an unsound problem with a slow reference takes minutes."""
 
@@ -33,29 +36,38 @@ def recall_problem(session: EvaluationSession) -> None:
         _apply(session, health)
 
 
-def check_problem(session: EvaluationSession) -> None:
-    """Check a problem that has no stored check, and store the result."""
+def check_problem(session: EvaluationSession, *, shared: bool = False) -> None:
+    """Check a problem that has no stored check, and store the result.
+
+    With `shared` other evaluations use the device. A check that takes long may then have left out
+    what is slow. So its result is dropped, and the problem is checked again with its device alone.
+    """
     if session.problem_health is not None:
         return
-    with session.stage(Stage.CHECK_PROBLEM):
-        start, cases = time.monotonic(), session.request.problem.cases
+    with session.stage(Stage.CHECK_PROBLEM), session.credited():
+        cases, took_s = list[CaseCheck](), 0.0
+        for case in session.request.problem.cases:
+            checked, seconds = _checked(session, case)
+            cases.append(checked)
+            took_s = max(took_s, seconds)
+        if shared and took_s > MAX_SHARED_S:
+            return
         health = ProblemHealth(
             version=HEALTH_VERSION,
             evaluator=__version__,
             problem_digest=session.request.problem.digest(),
             protocol=session.request.protocol,
-            cases=tuple(_checked(session, case) for case in cases),
+            cases=tuple(cases),
         )
         write_health(_path(session), health)
-        # The candidate has its whole time.
-        session.runners.deadline += time.monotonic() - start
         if session.on_gpu and not health.tf32:
             with session.on_device():
                 session.judge.request(ForbidTf32())
     _apply(session, health)
 
 
-def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
+def _checked(session: EvaluationSession, case: Case) -> tuple[CaseCheck, float]:
+    """Return the check of a case, and its seconds without those of a wait for the device."""
     request = session.request
     session.context.emit("problem_check", {"case": case.name})
     message = CheckHealth(
@@ -65,13 +77,15 @@ def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
         strict=request.protocol == "strict",
     )
     with session.on_device():
+        start = time.monotonic()
         found = vars(session.judge.request(message, CHECK_S))
+        took_s = time.monotonic() - start
     if found["unchecked"] and session.host.shares_memory:
         # Only a result that also holds alone on the device may be stored.
         raise DeviceCrowded("the check of the problem lacked memory while others held some")
     anywhere, in_reference = found.pop("cuda_use")
     asked = {"cuda_on_cpu": anywhere, "cuda_in_reference": in_reference}
-    return CaseCheck.model_validate({"case": case.name, **asked, **found})
+    return CaseCheck.model_validate({"case": case.name, **asked, **found}), took_s
 
 
 def _apply(session: EvaluationSession, health: ProblemHealth) -> None:

@@ -17,6 +17,7 @@ from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import Settle
 from tilewright.evaluator.judge_client.messages import Forget
+from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.idle import IdleJudge
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.calibration import read_calibration
@@ -92,10 +93,16 @@ class EvaluationSession:
                     stack.enter_context(lease)
             if self.judge.child is not None and not self.judge.running:
                 raise InfrastructureError("the judge was ended to make room for another evaluation")
-            yield
-            if shared and self.on_gpu:
-                # The next holder of the device may time something.
-                self.judge.request(Settle())
+            try:
+                yield
+                if shared and self.on_gpu:
+                    # The next holder of the device may time something.
+                    self.judge.request(Settle())
+            except BaseException:
+                # Its work must not go on when the lease has ended.
+                if shared:
+                    self.end_judge()
+                raise
 
     def _waiting(self, text: str) -> None:
         self.context.emit("waiting", {"message": text})
@@ -108,6 +115,17 @@ class EvaluationSession:
         waited_s = time.monotonic() - start
         self._waited_s += waited_s
         self.runners.deadline += waited_s
+
+    @contextmanager
+    def credited(self) -> Iterator[None]:
+        """Take work that serves all candidates of the problem out of this one's total time."""
+        start, waited_s = time.monotonic(), self._waited_s
+        try:
+            yield
+        finally:
+            # A wait for others is taken out already.
+            waited_s = self._waited_s - waited_s
+            self.runners.deadline += time.monotonic() - start - waited_s
 
     def record_conditions(self, when: str) -> Conditions | None:
         """Record the state of the GPU for the report; `None`: no GPU, or its driver is silent."""
@@ -171,16 +189,31 @@ class EvaluationSession:
         if self.on_gpu:
             # The memory that they have mapped must not be freed before they have ended.
             host.wait_closed()
-        host.prepared = None
         if self.judge.running and self.judge.child is not None:
+            self._keep_judge(self.judge.child, names)
+
+    def _keep_judge(self, child: Child, names: list[str]) -> None:
+        """Keep the judge idle for the next candidate; it forgets the runners `names`."""
+        shared = not self.host.leased
+        try:
             with self.on_device():
+                self.host.prepared = None
                 self.judge.request(Forget(runners=names, everything=True))
-            held = self._held_bytes() if self.on_gpu else 0
-            host.idle_judges[self.idle_key()] = IdleJudge(self.judge.child, pool.cached, held)
-            self.judge.disconnect()
+        except InfrastructureError:
+            if not shared:
+                raise
+            # It was ended to make room, which changes no outcome.
+            self.end_judge()
+            return
+        held = self._held_bytes() if self.on_gpu else 0
+        self.host.idle_judges[self.idle_key()] = IdleJudge(child, self.runners.cached, held)
+        self.judge.disconnect()
 
     def _held_bytes(self) -> int:
         """Return the memory of the device that the judge and its baselines keep."""
+        if self.memory.before is None:
+            # It ended before its candidate had a device.
+            return self.memory.judge_bytes
         estimated = self.memory.estimated_bytes
         found = conditions(self.host.device.uuid)
         held = self.memory.used_by_evaluation(found, self.host.held_bytes)

@@ -5,15 +5,16 @@ There is no device here, so the judge is not asked for sizes of device memory.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.in_process_evaluator import InProcessEvaluator, a_request
-from tilewright.errors import InfrastructureError
+from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES
-from tilewright.evaluator.pipeline import judge_preparation
+from tilewright.evaluator.pipeline import judge_preparation, problem_check
 from tilewright.evaluator.pipeline.session import EvaluationSession
 
 PROBLEM = """import torch
@@ -40,9 +41,9 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[[Disturb], None]:
     check = judge_preparation.check_problem
 
     def disturb(action: Disturb) -> None:
-        def checked(session: EvaluationSession) -> None:
+        def checked(session: EvaluationSession, *, shared: bool) -> None:
             action(session)
-            check(session)
+            check(session, shared=shared)
 
         monkeypatch.setattr(judge_preparation, "check_problem", checked)
 
@@ -104,3 +105,66 @@ def test_a_prepared_judge_counts_as_held_memory(evaluator, prepared):
     prepared(lambda session: held.append(session.host.held_bytes))
     judged(evaluator, PROBLEM, HONEST)
     assert held == [CONTEXT_BYTES]
+
+
+def test_a_problem_that_fails_on_the_shared_device_is_judged_alone(evaluator, prepared):
+    def fail(session: EvaluationSession) -> None:
+        raise ProblemError(f"{session.request.problem.id}: its code did not end within 30 s")
+
+    prepared(fail)
+    assert judged(evaluator, PROBLEM, HONEST)[0].verdict == "correct"
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_slow_check_on_the_shared_device_is_made_again_alone(evaluator, monkeypatch):
+    monkeypatch.setattr(problem_check, "MAX_SHARED_S", -1.0)
+    report, events = judged(evaluator, PROBLEM, HONEST)
+    assert report.verdict == "correct"
+    stages = [item.name for item in report.stages]
+    assert stages.count("check_problem") == 2
+    assert stages.index("device_wait") < len(stages) - 1 - stages[::-1].index("check_problem")
+    assert [event for event, _ in events].count("problem_check") == 2
+
+
+@pytest.mark.usefixtures("prepared")
+def test_the_call_shapes_of_a_first_triton_candidate_are_drawn(evaluator, monkeypatch):
+    shapes: list[Any] = []
+    original = judge_preparation.keep_call_shapes
+    keep = lambda session, calls: (shapes.extend(calls), original(session, calls))  # noqa: E731
+    monkeypatch.setattr(judge_preparation, "keep_call_shapes", keep)
+    evaluator.judge(a_request(PROBLEM, HONEST, language="triton"))
+    call, *_ = shapes
+    assert call["args"]["v"][0]["shape"] == [16, 8]
+
+
+def test_work_on_the_shared_device_ends_with_its_lease(evaluator, prepared):
+    """An error inside leaves no judge that goes on computing while another one times."""
+    seen: list[bool] = []
+
+    def fail(session: EvaluationSession) -> None:
+        try:
+            with session.on_device():
+                raise InfrastructureError("lost")
+        except InfrastructureError:
+            seen.append(session.judge.running)
+            raise
+
+    prepared(fail)
+    assert judged(evaluator, PROBLEM, HONEST)[0].verdict == "correct"
+    assert seen == [False]
+
+
+def test_shared_work_and_waits_do_not_use_up_the_time_of_an_evaluation(evaluator, prepared):
+    given: list[float] = []
+
+    def wait(session: EvaluationSession) -> None:
+        before = session.runners.deadline
+        with session.credited():
+            with session.uncounted():
+                time.sleep(0.2)
+            time.sleep(0.1)
+        given.append(session.runners.deadline - before)
+
+    prepared(wait)
+    judged(evaluator, PROBLEM, HONEST)
+    assert given[0] == pytest.approx(0.3, abs=0.05)
