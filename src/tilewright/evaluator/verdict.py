@@ -52,7 +52,7 @@ from tilewright.wire.names import OutputMemory
 
 @dataclass
 class CorrectnessObservations:
-    """Observations from the calls of one candidate, other than whether their outputs were right."""
+    """Observations from build and calls of one candidate, other than whether outputs were right."""
 
     slots: dict[str, int] = field(default_factory=dict)
     """Where each case's inputs lay last: the second sample lies there again, with other values."""
@@ -61,6 +61,8 @@ class CorrectnessObservations:
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of the inputs of each declared case, on nominal inputs."""
     operator_counts: dict[str, int] = field(default_factory=dict)
+    loops: tuple[LoopRemark, ...] = ()
+    """Remarks of the compiler that built it."""
     operators: OperatorUse | None = None
     """Those of the last counted call."""
     launches: list[int] = field(default_factory=list)
@@ -110,7 +112,6 @@ class Observations:
     """The state of a GPU by moment, and what its runners were given."""
     work: list[Work] = field(default_factory=list)
     ceilings: Ceilings | None = None
-    loops: tuple[LoopRemark, ...] = ()
     candidate_output: str = ""
 
 
@@ -155,7 +156,7 @@ def build_report(
         work=tuple(observations.work),
         ceilings=observations.ceilings,
         operators=observations.correctness.operators,
-        loops=observations.loops,
+        loops=observations.correctness.loops,
         kernels=tuple(observations.kernels),
         cases=tuple(observations.cases),
         stages=tuple(observations.stages),

@@ -84,8 +84,8 @@ def _compile(fields: dict[str, Any], paths: dict[str, str]) -> Made:
     library = os.path.join(ROOT, "kernel.so")
     sources = [paths[name] for name in fields["units"]]
     remarks = Path(ROOT, "remarks.txt")
-    told = [f"{fields['remarks']}{remarks}"] if fields["remarks"] else []
-    command = [*fields["command"], *told, "-I", ROOT, "-o", library, *sources]
+    flags = [f"{fields['remarks']}{remarks}"] if fields["remarks"] else []
+    command = [*fields["command"], *flags, "-I", ROOT, "-o", library, *sources]
     done = subprocess.run(command, capture_output=True, check=False, cwd=ROOT)
     if done.returncode != 0:
         text = done.stderr.decode(errors="replace").replace(ROOT + "/", "")

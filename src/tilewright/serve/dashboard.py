@@ -28,7 +28,7 @@ POLL_S = 1.0
 QUIET_S = 5.0
 """Seconds after which the overview is sent without a change, for its times."""
 FOLLOWED = "overview"
-"""What its listeners follow, in place of a task: streams of a client are limited together."""
+"""Name that listeners follow in place of a task, so that the limit of streams counts them."""
 POLICY = (
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src "
     "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -111,7 +111,7 @@ def _overview(client: AuthenticatedClient, service: Service) -> schemas.Overview
             for item in activity.running()
             if may_see(item.key)
         ],
-        minutes=[schemas.Minute(**vars(item)) for item in activity.minutes()],
+        minutes=[schemas.MinuteView(**vars(item)) for item in activity.minutes()],
         wait_median_s=waits and waits[0],
         wait_p95_s=waits and waits[1],
         failures=[

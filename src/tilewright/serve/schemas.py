@@ -98,7 +98,7 @@ class RecentTask(TaskView):
     problem: str
 
 
-class Minute(BaseModel):
+class MinuteView(BaseModel):
     """The numbers of one minute, which begins `at` so many seconds after 1970."""
 
     at: int
@@ -127,7 +127,7 @@ class Overview(BaseModel):
     """Number of stored tasks by state, of all clients."""
     workers: list[Worker]
     running: list[RunningTask]
-    minutes: list[Minute]
+    minutes: list[MinuteView]
     """The last hour, of all clients; minutes without an event are left out."""
     wait_median_s: float | None
     wait_p95_s: float | None

@@ -85,7 +85,7 @@ def test_builds_are_cached_by_content_and_never_by_name(tmp_path: Path, monkeypa
     host = SimpleNamespace(home=tmp_path, device=CPU)
     pool = SimpleNamespace(builds={})
     context = SimpleNamespace(requested=())
-    seen = SimpleNamespace(loops=())
+    seen = SimpleNamespace(correctness=SimpleNamespace(loops=()))
     session: Any = SimpleNamespace(
         host=host,
         on_gpu=False,

@@ -1,4 +1,4 @@
-"""What a reference learns of itself when it runs, kept apart from a look at it."""
+"""A look at a reference that leaves no trace: each of its runs teaches the judge about it."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
     remarks = made.pop(COMPILER_REMARKS, b"").decode(errors="replace")
     if name == "candidate":
         sources = {file.path: file.text for file in candidate.files if not is_python(file)}
-        session.observations.loops = loop_remarks(remarks, sources)
+        session.observations.correctness.loops = loop_remarks(remarks, sources)
     made = {**made, **requested_artifacts(session, name, candidate)}
     sizes = [*map(len, made.values()), *(len(file.data) for file in candidate.files)]
     if (total := sum(sizes)) > MAX_BODY_BYTES:

@@ -84,8 +84,8 @@ def _checked(session: EvaluationSession, case: Case) -> tuple[CaseCheck, float]:
         # Only a result that also holds alone on the device may be stored.
         raise DeviceCrowded("the check of the problem lacked memory while others held some")
     anywhere, in_reference = found.pop("cuda_use")
-    asked = {"cuda_on_cpu": anywhere, "cuda_in_reference": in_reference}
-    return CaseCheck.model_validate({"case": case.name, **asked, **found}), took_s
+    cuda = {"cuda_on_cpu": anywhere, "cuda_in_reference": in_reference}
+    return CaseCheck.model_validate({"case": case.name, **cuda, **found}), took_s
 
 
 def _apply(session: EvaluationSession, health: ProblemHealth) -> None:
