@@ -209,7 +209,7 @@ def test_a_report_shows_itself():
     assert repr(report) == "<EvalReport of bundled/softmax: correct>"
     assert report._repr_html_().startswith("<pre")
     assert report.conclusion is None
-    assert "Stages" in report.explain()
+    assert "What is the verdict, and why?" in report.explain()
     hostile = tilewright.evaluate(
         "raise ValueError('<script>')\n\ndef softmax(x): pass\n", "softmax", config=QUICK
     )
