@@ -72,7 +72,9 @@ def _speed(report: EvalReport) -> list[RenderableType]:
     blocks = sum(item.blocks for item in report.comparisons)
     counted = f"{blocks} blocks of four calls" if blocks > 1 else "one block of four calls"
     also = f" in {processes} process pairs" if processes > 1 else ""
-    found.append(_text(f"The interval covers 95 %, from {counted}{also}."))
+    known = any(item.speedup_low is not None for item in report.comparisons)
+    sure = "The interval covers 95 %" if known else "There is no interval by the published rule"
+    found.append(_text(f"{sure}; the calls are {counted}{also}."))
     return [*found, _text(f"Timed calls: {render.timed_text(report)}.")]
 
 

@@ -16,7 +16,7 @@ def headline(summary: dict[str, Any]) -> str:
         summary[name] for name in ("candidates", "problems", "unanswered")
     )
     problems = f"{answered} of {answered + lacking} problems" if lacking else _count(answered)
-    apart = f" ({lacking} have none)" if lacking else ""
+    apart = f" ({lacking} {'has' if lacking == 1 else 'have'} none)" if lacking else ""
     head = f"{candidates} candidate{'s' * (candidates != 1)} for {problems}{apart}"
     protocols = summary["protocols"]
     if not protocols:

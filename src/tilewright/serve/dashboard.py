@@ -7,19 +7,19 @@ browser tab, and sends it with each request as any other client does.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from functools import cache
 
-from fastapi import HTTPException, Request, Response
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
 
+from tilewright._version import __version__
 from tilewright.reports.html_report import drawn
 from tilewright.serve import schemas
 from tilewright.serve.auth import AuthenticatedClient
 from tilewright.serve.dependencies import CurrentClient, CurrentService, needs
-from tilewright.serve.service import RETRY_S, Service
-from tilewright.serve.task_events import TooMany
+from tilewright.serve.service import Service
+from tilewright.serve.sse import answered
 
 RECENT = 100
 """Tasks of the overview, the newest first; `/v1/tasks` lists all."""
@@ -55,21 +55,7 @@ async def overview(client: CurrentClient, service: CurrentService) -> schemas.Ov
 async def follow(request: Request, client: CurrentClient, service: CurrentService) -> Response:
     """Follow the overview: one event `overview` whenever it changes, at most one per second."""
     needs(client, "read")
-    stream = _stream(client, service)
-    try:
-        first = await anext(stream)
-    except TooMany as error:
-        raise HTTPException(429, str(error), {"retry-after": str(RETRY_S)}) from error
-    request.state.streams = True
-
-    async def whole() -> AsyncIterator[str]:
-        async with contextlib.aclosing(stream):
-            yield first
-            async for text in stream:
-                yield text
-
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(whole(), media_type="text/event-stream", headers=headers)
+    return await answered(request, _stream(client, service))
 
 
 async def _stream(client: AuthenticatedClient, service: Service) -> AsyncGenerator[str]:
@@ -100,7 +86,7 @@ def _overview(client: AuthenticatedClient, service: Service) -> schemas.Overview
     waits = activity.waits_s()
     recent = store.latest(None if every else client.name, RECENT)
     return schemas.Overview(
-        version=service.version,
+        version=__version__,
         device=service.device,
         uptime_s=service.uptime_s,
         queue=schemas.Queue(**queue),

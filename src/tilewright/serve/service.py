@@ -81,11 +81,6 @@ class Service:
         )
 
     @property
-    def version(self) -> str:
-        """Version of tilewright."""
-        return __version__
-
-    @property
     def uptime_s(self) -> float:
         return time.time() - self._started_at
 

@@ -34,7 +34,11 @@ async def events(
     """
     await asyncio.to_thread(service.task, key)
     after = service.feed.place_of(request.headers.get("last-event-id"))
-    stream = _stream(service, client, key, after)
+    return await answered(request, _stream(service, client, key, after))
+
+
+async def answered(request: Request, stream: AsyncGenerator[str]) -> Response:
+    """Answer with a stream of events; 429 if the client has too many open ones."""
     try:
         first = await anext(stream, "")
     except TooMany as error:

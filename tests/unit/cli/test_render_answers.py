@@ -55,6 +55,16 @@ def test_every_verdict_has_three_answers_on_one_screen(made):
     assert all(any(lines[start + 1 : stop]) for start, stop in answers)
 
 
+def test_an_interval_is_claimed_only_where_there_is_one():
+    assert "The interval covers 95 %" in to_text(answers_view(reports.correct(), SCRIPT))
+    bare = {"speedup_low": None, "speedup_high": None, "conclusion": "no interval"}
+    cases = [item.model_copy(update=bare) for item in reports.correct().comparisons]
+    official = {"comparisons": tuple(cases), "speedup_low": None, "speedup_high": None}
+    text = to_text(answers_view(reports.correct().model_copy(update=official), SCRIPT))
+    assert "covers 95 %" not in text
+    assert "no interval" in text
+
+
 def test_the_reproducer_is_named_only_for_a_failure():
     assert "reproduce.py" in to_text(answers_view(reports.incorrect(), SCRIPT))
     assert "reproduce.py" not in to_text(answers_view(reports.correct(), SCRIPT))

@@ -1,4 +1,4 @@
-"""What g++ says about the loops of a candidate, read from its text."""
+"""The remarks of g++ about the loops of a candidate are read from text."""
 
 from __future__ import annotations
 

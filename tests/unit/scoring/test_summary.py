@@ -43,7 +43,7 @@ def test_unanswered_problems_count_where_all_answered_ones_are_weak(tmp_path):
     console = Console(width=120)
     with console.capture() as shown:
         console.print(bench_view(found))
-    assert "1 candidate for 1 of 2 problems (1 have none): none was judged." in shown.get()
+    assert "1 candidate for 1 of 2 problems (1 has none): none was judged." in shown.get()
     assert "1: 0 candidates, and 1 problems without one, which count as failed" in shown.get()
     assert "0 of 0 candidates" in shown.get()
     run = a_run(

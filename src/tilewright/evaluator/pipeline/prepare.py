@@ -73,7 +73,7 @@ def precompile_all(session: EvaluationSession) -> None:
         # torch compiles what it compiles in a process of its own.
         if name not in COMPILE_MODES:
             session.runners.builds.setdefault(name, Build("python"))
-            # What cannot be compiled ahead is compiled when it is called.
+            # The runner compiles a kernel at its first call if this step cannot.
             with suppress(EvaluationEnded), session.credited():
                 _precompile(session, name, reference_of(problem, "triton"))
 
