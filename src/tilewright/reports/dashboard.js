@@ -53,12 +53,15 @@ const draw = () => {
   $("busy").replaceChildren(bars("Seconds in which evaluations held a device, by minute", "seconds on devices per minute", found.minutes, now, (minute) => Object.entries(minute.busy_s), (value) => `${value.toFixed(value < 10 ? 1 : 0)} s`));
   $("failed").hidden = !found.failures.length;
   $("failures").replaceChildren(table(["at", "task", "what happened"], found.failures.map((item) => [clock(item.at), item.key.slice(0, 12), item.message])));
+  // New rows take the place of old ones; who works by keyboard stays where they were.
+  const focused = document.activeElement.dataset.key;
   $("recent").tBodies[0].replaceChildren(...found.recent.flatMap((task) => {
-    const button = el("button", { type: "button", class: "row", "aria-expanded": String(opened.has(task.key)), title: task.key }, task.problem || task.key.slice(0, 12)), name = task.problem ? [el("span", { class: "title" }, task.key.slice(0, 12))] : [];
+    const button = el("button", { type: "button", class: "row", "aria-expanded": String(opened.has(task.key)), title: task.key, "data-key": task.key }, task.problem || task.key.slice(0, 12)), name = task.problem ? [el("span", { class: "title" }, task.key.slice(0, 12))] : [];
     button.addEventListener("click", () => show(task.key));
     const row = el("tr", {}, el("td", {}, button, ...name), el("td", {}, task.state), el("td", { class: "verdict " + (task.verdict || "") }, task.verdict || ""), el("td", { class: "n" }, task.started_at ? seconds(task.started_at - task.submitted_at) : ""), el("td", { class: "n" }, task.ended_at && task.started_at ? seconds(task.ended_at - task.started_at) : ""), el("td", {}, clock(task.submitted_at)));
     return opened.has(task.key) ? [row, el("tr", {}, opened.get(task.key))] : [row];
   }));
+  if (focused) [...$("recent").querySelectorAll("button")].find((button) => button.dataset.key === focused)?.focus();
   document.body.dataset.ready = "yes";
 };
 const ask = (text) => {
