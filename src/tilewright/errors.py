@@ -38,6 +38,10 @@ class ProblemError(TilewrightError):
     exit_code = 3
 
 
+class CompilationTimeout(ProblemError):
+    """A kernel of the problem's reference does not compile in the time that it has."""
+
+
 class InfrastructureError(TilewrightError):
     """tilewright itself failed, not the candidate; the same request may be sent again."""
 

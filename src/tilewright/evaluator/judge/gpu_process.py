@@ -11,10 +11,13 @@ import torch
 
 from tilewright.evaluator.judge import case_measurement, process
 from tilewright.evaluator.judge.autotuned_kernels import take_first_configuration
+from tilewright.evaluator.judge.kernel_compilation import AnnouncedCompilation
 from tilewright.evaluator.judge.launch_gate import LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory, RunnerState
+from tilewright.evaluator.judge.request_loop import answer_requests
 from tilewright.evaluator.judge_client import gpu_messages, messages
 from tilewright.evaluator.judge_client.messages import Answer, Done, Request
+from tilewright.wire.frames import Channel
 
 PROBE_SIZE = 512
 """Rows and columns of the matrix of ones whose product checks the device: exact in float32."""
@@ -25,8 +28,9 @@ class DeviceJudge(process.Judge):
 
     device = torch.device("cuda")
 
-    def __init__(self) -> None:
+    def __init__(self, compilation: AnnouncedCompilation) -> None:
         super().__init__()
+        self.compilation = compilation
         self.launch_gate = LaunchGate()
 
     def handlers(self) -> dict[type[Request[Any]], Callable[[Any], Answer]]:
@@ -52,9 +56,11 @@ class DeviceJudge(process.Judge):
         torch.backends.cuda.matmul.allow_tf32 = message.tf32
         torch.backends.cudnn.allow_tf32 = message.tf32
         if b"triton" in message.source:
+            from triton import compiler
             from triton.runtime import autotuner
 
             take_first_configuration(autotuner.Autotuner)
+            self.compilation.announce(compiler)
         loaded = super().load_problem(message)
         self.reference.precision.allows_tf32 = message.tf32
         return loaded
@@ -168,4 +174,6 @@ def _finished(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
     """Report the isolation layers, then answer requests on the device."""
-    process.main(sock, applied, DeviceJudge)
+    channel = Channel(sock)
+    compilation = AnnouncedCompilation(channel, torch.cuda.synchronize)
+    answer_requests(channel, applied, DeviceJudge(compilation).handlers(), compilation.receive)

@@ -32,9 +32,9 @@ from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.output_description import describe_mismatch
 from tilewright.evaluator.judge.overwritten_inputs import overwritten
-from tilewright.evaluator.judge.reference import ProblemFailure
 from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.renewed_inputs import renew
+from tilewright.evaluator.judge.request_loop import answer_requests
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
 from tilewright.evaluator.judge.wider_tolerance import resample_expected, widen_tolerance
@@ -48,11 +48,10 @@ from tilewright.evaluator.judge_client.gpu_messages import (
 from tilewright.evaluator.judge_client.messages import (
     Answer,
     Done,
-    ProblemFailed,
     PublishSample,
     Request,
 )
-from tilewright.wire.frames import Channel, ChannelClosed, FrameError, Tree
+from tilewright.wire.frames import Channel, Tree
 from tilewright.wire.names import OutputMemory
 from tilewright.wire.tensors import Layout, build
 
@@ -368,32 +367,7 @@ def _shown(structure: str) -> str:
     return "no dict" if structure.isdigit() else f"a dict of {structure}"
 
 
-def main(sock: socket.socket, applied: dict[str, str], kind: type[Judge] = Judge) -> None:
+def main(sock: socket.socket, applied: dict[str, str]) -> None:
     """Report the isolation layers, then answer requests until the supervisor is gone."""
     channel = Channel(sock)
-    channel.send("ready", {"applied": applied})
-    handlers = kind().handlers()
-    while True:
-        try:
-            frame = channel.receive()
-        except ChannelClosed:
-            return
-        request = messages.decode(frame)
-        try:
-            channel.send("answer", vars(handlers[type(request)](request)))
-            continue
-        except ProblemFailure as error:
-            failed = ProblemFailed(str(error), error.out_of_memory)
-        except torch.OutOfMemoryError as error:
-            text = f"{frame.kind}: it needs more memory than the device has: {str(error)[:300]}"
-            failed = ProblemFailed(text, out_of_memory=True)
-        except torch.AcceleratorError as error:
-            # No other process's fault reaches this one, and the judge's own code launches nothing
-            # that could fault. The device context is unusable now.
-            text = f"{frame.kind}: the problem's own code faulted the device: {str(error)[:300]}"
-            channel.send(messages.PROBLEM_FAILED, vars(ProblemFailed(text, out_of_memory=False)))
-            return
-        except FrameError as error:
-            text = f"it has more tensors or values than a frame can name: {error}"
-            failed = ProblemFailed(text, out_of_memory=False)
-        channel.send(messages.PROBLEM_FAILED, vars(failed))
+    answer_requests(channel, applied, Judge().handlers(), channel.receive)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -11,16 +13,16 @@ from typing import Protocol as Interface
 
 from pydantic import TypeAdapter, ValidationError
 
-from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.errors import CompilationTimeout, InfrastructureError, ProblemError
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.judge_client import messages
-from tilewright.evaluator.judge_client.gpu_messages import DescribeCall
+from tilewright.evaluator.judge_client.gpu_messages import COMPILING, RESUME, DescribeCall
 from tilewright.evaluator.judge_client.messages import Answer, ComparisonRule, Request, SampleLayout
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
 from tilewright.evaluator.processes.host import JUDGE_MEMORY
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.records import Case, Problem, Protocol
-from tilewright.wire.frames import DeadlineExceeded, Fields, Tree
+from tilewright.wire.frames import DeadlineExceeded, Fields, Frame, Tree
 
 MIN_TIMEOUT_S = 30.0
 """The judge has at least this many seconds for an answer, however short the candidate's limits are.
@@ -144,6 +146,10 @@ class JudgeClient:
         """The judge's process; `None` before there is one."""
         self._open: deque[PendingAnswer[Any]] = deque()
         self._samples = 0
+        self.without_device: Callable[[], AbstractContextManager[object]] = nullcontext
+        """What surrounds a compilation in the judge, which needs no device."""
+        self.without_device_s = 0.0
+        """Seconds of such compilations, and of the waits for the device after them."""
         self.neighbours: Mapping[str, Neighbour] = {}
         """The runners, whose memory is watched while the judge works."""
 
@@ -183,15 +189,7 @@ class JudgeClient:
         request, reply = self.context.request, self._open.popleft()
         kind = reply.request.KIND
         timeout_s = min(timeout_s, max(request.limits.total_timeout_s, MIN_TIMEOUT_S))
-        try:
-            frame = receive_frame(self.child, kind, timeout_s, self._watch)
-        except InfrastructureError as error:
-            if not isinstance(error.__cause__, DeadlineExceeded):
-                raise
-            # The judge lives and runs the problem's code; another judge would hang there too.
-            raise ProblemError(
-                f"{request.problem.id}: its code did not end within {timeout_s:g} s"
-            ) from error
+        frame = self._answered(self.child, kind, timeout_s)
         if frame.kind == messages.PROBLEM_FAILED:
             failed = _validator(messages.ProblemFailed).validate_python(frame.fields)
             if failed.out_of_memory and self.context.host.shares_memory:
@@ -206,9 +204,38 @@ class JudgeClient:
                 f"the judge answered {kind!r} with other fields: {error}"
             ) from error
 
+    def _answered(self, child: Child, kind: str, timeout_s: float) -> Frame:
+        """Return the answer to a request, after the compilations that it needs."""
+        start, compiling = time.monotonic(), False
+        without_s = self.without_device_s
+        try:
+            while True:
+                left_s = start + self.without_device_s - without_s + timeout_s - time.monotonic()
+                frame = receive_frame(child, kind, left_s, self._watch)
+                if frame.kind != COMPILING:
+                    return frame
+                compiling = True
+                began = time.monotonic()
+                with self.without_device():
+                    receive_frame(child, kind, timeout_s, self._watch)
+                compiling = False
+                self.without_device_s += time.monotonic() - began
+                send_frame(child, RESUME, {})
+        except InfrastructureError as error:
+            if not isinstance(error.__cause__, DeadlineExceeded):
+                raise
+            # The judge lives and runs the problem's code; another judge would hang there too.
+            problem = self.context.request.problem.id
+            if compiling:
+                text = f"a kernel of its reference did not compile within {timeout_s:g} s"
+                raise CompilationTimeout(f"{problem}: {text}") from error
+            raise ProblemError(f"{problem}: its code did not end within {timeout_s:g} s") from error
+
     def _watch(self) -> None:
         """Check client and memory; raise `ProblemError` if the problem's code holds too much."""
         self.context.watch()
+        # A holder of the device may need the judge's memory while the judge compiles.
+        self.context.host.answer_request()
         request, runners = self.context.request, self.neighbours.values()
         for runner in runners:
             runner.excess()

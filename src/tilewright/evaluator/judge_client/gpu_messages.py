@@ -13,6 +13,10 @@ from tilewright.evaluator.judge_client.messages import (
 )
 from tilewright.wire.frames import Fields
 
+COMPILING, COMPILED, RESUME = "compiling", "compiled", "resume"
+"""Kinds of the frames around a compilation in the judge. After the second the judge waits for the
+third: it may use the device again."""
+
 
 class SharedMemory(Answer):
     """Handles and sizes in bytes of device memory; `work` only the first time for a runner."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.errors import CompilationTimeout, InfrastructureError, ProblemError
 from tilewright.evaluator.judge_client.messages import Forget
 from tilewright.evaluator.pipeline.gpu_checks import size_memory
 from tilewright.evaluator.pipeline.lifecycle import load_problem
@@ -41,6 +41,9 @@ def prepare_judge(session: EvaluationSession) -> None:
             _draw_call_shapes(session)
         with session.on_device():
             session.judge.request(Forget(everything=True))
+    except CompilationTimeout:
+        # Nobody else slowed that down.
+        raise
     except (InfrastructureError, ProblemError) as error:
         # The device was shared: a lack of memory or time may be the others' doing.
         session.context.emit("retry", {"because": f"the judge was not prepared: {error}"})

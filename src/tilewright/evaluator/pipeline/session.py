@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -88,11 +89,8 @@ class EvaluationSession:
         with ExitStack() as stack:
             shared = not self.host.leased
             if shared:
-                with self.uncounted():
-                    lease = self.host.lease(self._waiting, self.context.watch, shared=True)
-                    stack.enter_context(lease)
-            if self.judge.child is not None and not self.judge.running:
-                raise InfrastructureError("the judge was ended to make room for another evaluation")
+                self._share_lease(stack)
+                self.judge.without_device = partial(self._without_device, stack)
             try:
                 yield
                 if shared and self.on_gpu:
@@ -103,6 +101,23 @@ class EvaluationSession:
                 if shared:
                     self.end_judge()
                 raise
+            finally:
+                if shared:
+                    self.judge.without_device = nullcontext
+
+    def _share_lease(self, stack: ExitStack) -> None:
+        with self.uncounted():
+            lease = self.host.lease(self._waiting, self.context.watch, shared=True)
+            stack.enter_context(lease)
+        if self.judge.child is not None and not self.judge.running:
+            raise InfrastructureError("the judge was ended to make room for another evaluation")
+
+    @contextmanager
+    def _without_device(self, stack: ExitStack) -> Iterator[None]:
+        """Give the shared lease in `stack` back, and take it again after the block."""
+        stack.close()
+        yield
+        self._share_lease(stack)
 
     def _waiting(self, text: str) -> None:
         self.context.emit("waiting", {"message": text})

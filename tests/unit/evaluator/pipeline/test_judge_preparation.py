@@ -5,17 +5,29 @@ There is no device here, so the judge is not asked for sizes of device memory.
 
 from __future__ import annotations
 
+import socket
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests import in_process_evaluator
 from tests.in_process_evaluator import InProcessEvaluator, a_request
-from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.errors import CompilationTimeout, InfrastructureError, ProblemError
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES
+from tilewright.evaluator.judge.kernel_compilation import AnnouncedCompilation
+from tilewright.evaluator.judge.process import Judge
+from tilewright.evaluator.judge.request_loop import answer_requests
+from tilewright.evaluator.judge_client import client
 from tilewright.evaluator.pipeline import judge_preparation, problem_check
 from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.device_lease import DeviceLease
+from tilewright.evaluator.processes.host import lease_name
+from tilewright.wire.frames import Channel, ChannelClosed
 
 PROBLEM = """import torch
 
@@ -31,6 +43,9 @@ def reference(x):
 """
 HONEST = "def work(x):\n    return x * 2 + 1\n"
 WRONG = "def work(x):\n    return x * 2\n"
+COMPILING = PROBLEM.replace(
+    "    return x *", "    import a_compiler\n\n    a_compiler.compile()\n    return x *"
+)
 CONSTANT = PROBLEM.replace("x * 2 + 1", "torch.ones_like(x)")
 Disturb = Callable[[EvaluationSession], None]
 
@@ -168,3 +183,77 @@ def test_shared_work_and_waits_do_not_use_up_the_time_of_an_evaluation(evaluator
     prepared(wait)
     judged(evaluator, PROBLEM, HONEST)
     assert given[0] == pytest.approx(0.3, abs=0.05)
+
+
+@pytest.fixture
+def compiles(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
+    """Let the judge announce the compilations by the module `a_compiler`, which an action plays."""
+
+    def play(action: Callable[[], None]) -> None:
+        compiler = SimpleNamespace(compile=action)
+
+        def judge(sock: socket.socket, applied: dict[str, str]) -> None:
+            channel = Channel(sock)
+            compilation = AnnouncedCompilation(channel, lambda: None)
+            compilation.announce(compiler)
+            answer_requests(channel, applied, Judge().handlers(), compilation.receive)
+
+        monkeypatch.setitem(in_process_evaluator.MAINS, "judge", judge)
+        monkeypatch.setitem(sys.modules, "a_compiler", compiler)
+
+    return play
+
+
+def wait_for(lease: DeviceLease, seconds: float = 5.0) -> bool:
+    """Take a lease as soon as it can be had."""
+    until = time.monotonic() + seconds
+    while not (taken := lease.try_take()) and time.monotonic() < until:
+        time.sleep(0.01)
+    return taken
+
+
+@pytest.mark.usefixtures("prepared")
+def test_another_evaluation_has_the_device_alone_while_the_judge_compiles(evaluator, compiles):
+    name, taken = lease_name(evaluator.device, evaluator.cores), list[bool]()
+
+    def compile_once() -> None:
+        if not taken:
+            with DeviceLease(name, shared=False) as alone:
+                taken.append(wait_for(alone))
+
+    compiles(compile_once)
+    assert judged(evaluator, COMPILING, HONEST)[0].verdict == "correct"
+    assert taken == [True]
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_reference_that_does_not_compile_in_time_is_not_tried_alone(
+    evaluator, compiles, monkeypatch
+):
+    compiles(lambda: time.sleep(1.0))
+    monkeypatch.setattr(client, "MIN_TIMEOUT_S", 0.3)
+    request = a_request(COMPILING, HONEST, limits={"total_timeout_s": 0.3})
+    with pytest.raises(CompilationTimeout, match=r"did not compile within 0\.3 s"):
+        evaluator.judge(request)
+    assert [child.role for child in evaluator.children].count("judge") == 1
+
+
+def test_requests_that_arrive_while_the_judge_compiles_are_kept_in_order():
+    ours, theirs = (Channel(one) for one in socket.socketpair())
+    compiler = SimpleNamespace(compile=lambda: "kernel")
+    compilation = AnnouncedCompilation(theirs, lambda: None)
+    compilation.announce(compiler)
+    for kind in ("first", "second", "resume", "third"):
+        ours.send(kind)
+    assert compilation.receive().kind == "first"
+    # The backward pass of a reference compiles in a thread of torch's.
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(compiler.compile).result(5.0) == "kernel"
+    assert [compilation.receive().kind for _ in range(2)] == ["second", "third"]
+    assert [ours.receive().kind for _ in range(2)] == ["compiling", "compiled"]
+    ours.close()
+    with pytest.raises(ChannelClosed):
+        compilation.receive()
+    # Nobody would answer.
+    assert compiler.compile() == "kernel"
+    theirs.close()
