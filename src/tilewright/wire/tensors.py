@@ -5,7 +5,11 @@ The judge lays values out, and the runner builds its arguments from the tree.
     tensor   {"t": "tensor", "dtype": "float32", "shape": [2, 3], "stride": [3, 1], "offset": 64}
     others   {"t": "list" | "tuple", "v": [...]}, {"t": "dict", "v": [[key, tree], ...]},
              {"t": "value", "v": null | bool | int | float | str}, {"t": "float", "v": "nan"},
-             {"t": "dtype", "v": "float32"}
+             {"t": "dtype", "v": "float32"}, {"t": "triton_dtype", "v": "fp8e5"},
+             {"t": "device", "v": "cuda:0"}, {"t": "object", "v": [[name, tree], ...]}
+
+An object with attributes, such as a module or a configuration, arrives as a `SimpleNamespace` of
+those that are public: the receiver has none of the classes of the sender.
 
 Offsets are in bytes and multiples of `ALIGNMENT`. A gap of at least `GUARD_BYTES` separates two
 tensors. No process may write it, so the judge sees writes beyond a tensor.
@@ -14,6 +18,7 @@ tensors. No process may write it, so the judge sees writes beyond a tensor.
 from __future__ import annotations
 
 import mmap
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -30,6 +35,10 @@ _NAMES = (
     "float8_e4m3fn float8_e5m2"
 )
 DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in _NAMES.split()}
+
+
+TRITON_DTYPE = ("triton.language.core", "dtype")
+"""Module and name of Triton's class of data types, which is not imported for a comparison."""
 
 
 class LayoutError(ValueError):
@@ -74,6 +83,18 @@ def view(arena: Arena, item: dict[str, Any], base: int) -> torch.Tensor:
     return elements(arena, dtype, count, offset).as_strided(shape, stride)
 
 
+def attributes_of(value: Any) -> dict[str, Any] | None:  # noqa: ANN401
+    """Return the public attributes of an object; `None`: it is more than its attributes."""
+    module = isinstance(value, torch.nn.Module)
+    if not hasattr(value, "__dict__") or (callable(value) and not module):
+        return None
+    own = {name: item for name, item in vars(value).items() if not name.startswith("_")}
+    if module:
+        tensors = (*value.named_parameters(recurse=False), *value.named_buffers(recurse=False))
+        own |= {name: tensor.detach() for name, tensor in tensors} | dict(value.named_children())
+    return own
+
+
 class Layout:
     """Lays a tree of values out: `describe` first, then `write` into any region of `size` bytes."""
 
@@ -96,7 +117,14 @@ class Layout:
             return {"t": "float", "v": repr(value)}
         if value is None or isinstance(value, bool | int | str):
             return {"t": "value", "v": value}
-        raise LayoutError(f"a {type(value).__name__} cannot be handed to a runner")
+        if isinstance(value, torch.device):
+            return {"t": "device", "v": str(value)}
+        if (type(value).__module__, type(value).__name__) == TRITON_DTYPE:
+            return {"t": "triton_dtype", "v": value.name}
+        attributes = attributes_of(value)
+        if attributes is None:
+            raise LayoutError(f"a {type(value).__name__} cannot be handed to a runner")
+        return {"t": "object", "v": [[k, self.describe(v)] for k, v in attributes.items()]}
 
     def _tensor(self, value: torch.Tensor) -> dict[str, Any]:
         if value.layout != torch.strided or dtype_name(value.dtype) not in DTYPES:
@@ -134,6 +162,14 @@ def build(tree: dict[str, Any], arena: Arena, base: int) -> Any:  # noqa: ANN401
         return items if kind == "list" else tuple(items)
     if kind == "dict":
         return {key: build(item, arena, base) for key, item in value}
+    if kind == "object":
+        return SimpleNamespace(**{name: build(item, arena, base) for name, item in value})
     if kind == "dtype":
         return DTYPES[value]
+    if kind == "device":
+        return torch.device(value if isinstance(arena, Block) else "cpu")
+    if kind == "triton_dtype":
+        from triton.language import dtype
+
+        return dtype(value)
     return float(value) if kind == "float" else value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import mmap
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -41,7 +43,43 @@ def test_every_dtype_survives_shared_memory(name):
     assert back[1] == [None, True, 3, 2.5, float("inf"), "s", value.dtype]
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, torch.eye(2).to_sparse(), 1j])
+def there_and_back(value: Any) -> Any:
+    layout = Layout()
+    tree = layout.describe(value)
+    arena = mmap.mmap(-1, layout.size)
+    layout.write(arena)
+    return build(json.loads(json.dumps(tree)), arena, 0)
+
+
+def test_an_object_arrives_as_its_public_attributes():
+    class Config:
+        def __init__(self) -> None:
+            self.block, self.inner, self._hidden = 64, {"warps": [4]}, object()
+
+    assert there_and_back([Config()]) == [SimpleNamespace(block=64, inner={"warps": [4]})]
+
+
+def test_a_module_arrives_as_its_tensors_and_settings():
+    module = torch.nn.Sequential(torch.nn.LayerNorm(3, eps=0.5), torch.nn.BatchNorm1d(3))
+    back = there_and_back(module)
+
+    norm = getattr(back, "0")
+    assert torch.equal(norm.weight, torch.ones(3))
+    assert (norm.eps, norm.normalized_shape, back.training) == (0.5, (3,), True)
+    assert torch.equal(getattr(back, "1").running_mean, torch.zeros(3))
+
+
+def test_a_device_is_that_of_the_arena_and_a_dtype_of_triton_keeps_its_name():
+    language = pytest.importorskip("triton.language")
+    assert there_and_back([torch.device("cuda:0"), language.float8e5]) == [
+        torch.device("cpu"),
+        language.float8e5,
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [object(), len, torch.nn.Module, {1, 2}, torch.eye(2).to_sparse(), 1j]
+)
 def test_unsupported_values_are_refused(value):
     with pytest.raises(LayoutError):
         Layout().describe([value])

@@ -1,8 +1,9 @@
-"""Trees of arguments and outputs: lists, tuples and dicts with tensors as leaves."""
+"""Trees of arguments and outputs: lists, tuples, dicts and objects with tensors as leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from tilewright.evaluator.judge.number_formats import same_values
 
 def leaves_of(value: Any) -> list[Any]:  # noqa: ANN401 - a tree
     """Return the leaves of a tree in order."""
+    if isinstance(value, SimpleNamespace):
+        value = vars(value)
     items = list(value.values()) if isinstance(value, dict) else value
     if isinstance(items, list | tuple):
         return [leaf for item in items for leaf in leaves_of(item)]
@@ -37,6 +40,8 @@ def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:  
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, dict):
         return {key: mapped(item, change) for key, item in value.items()}
+    if isinstance(value, SimpleNamespace):
+        return SimpleNamespace(**mapped(vars(value), change))
     return value
 
 

@@ -148,7 +148,7 @@ def same_layout(a: Tree, b: Tree) -> bool:
         return a == b
     if a["t"] in ("list", "tuple"):
         pairs = list(zip(a["v"], b["v"], strict=False))
-    elif a["t"] == "dict":
+    elif a["t"] in ("dict", "object"):
         if [key for key, _ in a["v"]] != [key for key, _ in b["v"]]:
             return False
         pairs = [(one, other) for (_, one), (_, other) in zip(a["v"], b["v"], strict=True)]

@@ -85,7 +85,7 @@ def tensors_of(tree: Tree) -> Iterator[Tree]:
         case {"t": "list" | "tuple", "v": items}:
             for item in items:
                 yield from tensors_of(item)
-        case {"t": "dict", "v": items}:
+        case {"t": "dict" | "object", "v": items}:
             for _, item in items:
                 yield from tensors_of(item)
         case _:

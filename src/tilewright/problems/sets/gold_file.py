@@ -24,6 +24,7 @@ from tilewright.problems.sets.gold_file_tests import (
     reads_arguments,
     without_runs,
 )
+from tilewright.problems.sets.gold_kernels import launching
 from tilewright.records import Case, Problem, SourceFile
 from tilewright.wire.names import MOVED
 
@@ -140,7 +141,7 @@ def problem_of(
     run = find_tests(tree)
     if not run:
         raise ProblemError(f"{where}: its tests define no function test_NAME")
-    wrapper = _wrapper(run, defined, where)
+    wrapper = _wrapper(run, defined, launching(implementation), where)
     try:
         form = form_of(tree, defined[wrapper], wrapper)
     except ProblemError as error:
@@ -198,13 +199,15 @@ def _imported(tests: ast.Module, companions: tuple[SourceFile, ...]) -> str:
     return f"{BESIDE}{made}" if wanted else ""
 
 
-def _wrapper(run: list[ast.FunctionDef], defined: dict[str, Operator], where: str) -> str:
-    """Return the first operator of the gold part that the tests call."""
+def _wrapper(
+    run: list[ast.FunctionDef], defined: dict[str, Operator], launching: set[str], where: str
+) -> str:
+    """Return the first operator that the tests call; one without a kernel only prepares others."""
     called = [called_name(node) for test in run for node in ast.walk(test)]
-    found = next((name for name in called if name in defined), None)
-    if found is None:
+    found = [name for name in called if name in defined]
+    if not found:
         raise ProblemError(f"{where}: {run[0].name} calls no function of the gold part")
-    return found
+    return next((name for name in found if name in launching), found[0])
 
 
 def _prints(tests: ast.Module) -> bool:

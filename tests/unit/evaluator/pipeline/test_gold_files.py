@@ -23,6 +23,14 @@ CUBED = """class Cubed(torch.autograd.Function):
 
 cubed = Cubed.apply
 """
+SCALED = """class Scale:
+    def __init__(self, weight):
+        self.weight = weight
+
+
+def scaled(scale, x):
+    return scale.weight * x
+"""
 SINE = "def itself(x):\n    return x.sin()\n"
 TANH = "def empty(x):\n    return x.tanh()\n"
 GOLDS = {
@@ -52,6 +60,11 @@ GOLDS = {
         gold("empty", TANH, "results['a'] = empty(torch.randn(9))",
              "results['b'] = empty(torch.randn(0))"),
         (".tanh()", ".sinh()"),
+        set(),
+    ),
+    "scaled": (
+        gold("scaled", SCALED, "results['a'] = scaled(Scale(torch.randn(5)), torch.randn(5))"),
+        ("scale.weight * x", "scale.weight + x"),
         set(),
     ),
     "literal": (

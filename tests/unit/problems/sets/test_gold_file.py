@@ -186,3 +186,34 @@ def test_what_a_test_reads_of_its_arguments_is_compared():
     text = gold("up", up, "x = torch.zeros(2)", "up(x)", "results['a'] = x.clone()")
     assert problem_of(text, "x/up", "up.py").compares_overwritten
     assert not problem_of(POSITIVE, "x/root", "root.py").compares_overwritten
+
+
+KERNEL = """import triton
+
+
+@triton.jit(debug=True)
+def kernel(x):
+    pass
+
+
+def pack(x):
+    return x.half(), 8
+
+
+def _launch(x):
+    kernel[(1,)](x)
+    return x
+
+
+def doubled(x):
+    return _launch(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("operator", "entry"),
+    [(KERNEL, "doubled"), (KERNEL.replace("@triton.jit(debug=True)\n", ""), "pack")],
+)
+def test_an_operator_that_launches_no_kernel_prepares_inputs(operator, entry):
+    text = gold("doubled", operator, "x, bits = pack(torch.randn(4))", "results['a'] = doubled(x)")
+    assert problem_of(text, "doubled", "doubled.py").entry == entry
