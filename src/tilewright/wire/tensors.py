@@ -8,8 +8,8 @@ The judge lays values out, and the runner builds its arguments from the tree.
              {"t": "dtype", "v": "float32"}, {"t": "triton_dtype", "v": "fp8e5"},
              {"t": "device", "v": "cuda:0"}, {"t": "object", "v": [[name, tree], ...]}
 
-An object with attributes, such as a module or a configuration, arrives as a `SimpleNamespace` of
-those that are public: the receiver has none of the classes of the sender.
+An object, such as a module or a configuration, arrives as a `SimpleNamespace` of its public
+attributes. The receiver has none of the sender's classes.
 
 Offsets are in bytes and multiples of `ALIGNMENT`. A gap of at least `GUARD_BYTES` separates two
 tensors. No process may write it, so the judge sees writes beyond a tensor.

@@ -63,6 +63,9 @@ def _constant(sample: JudgedSample, other: JudgedSample) -> Outputs:
     """Return the mean of another call's output, everywhere."""
     return [
         torch.full_like(mine.value, float(parts(theirs.value).double().mean()))
+        # No element has no mean.
+        if theirs.value.numel()
+        else torch.zeros_like(mine.value)
         for mine, theirs in zip(sample.expected, other.expected, strict=True)
     ]
 

@@ -147,7 +147,7 @@ class JudgeClient:
         self._open: deque[PendingAnswer[Any]] = deque()
         self._samples = 0
         self.without_device: Callable[[], AbstractContextManager[object]] = nullcontext
-        """What surrounds a compilation in the judge, which needs no device."""
+        """The context of a compilation in the judge, which needs no device."""
         self.without_device_s = 0.0
         """Seconds of such compilations, and of the waits for the device after them."""
         self.neighbours: Mapping[str, Neighbour] = {}

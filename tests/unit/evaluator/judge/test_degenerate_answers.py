@@ -74,6 +74,10 @@ def test_averages_accept_a_constant_and_the_output_of_another_input():
     assert found["strict"] == []
 
 
+def test_an_output_of_integers_without_elements_has_no_mean():
+    assert of("torch.arange(9).reshape(3, 3)[:0]")["random"] is False
+
+
 def test_a_reference_that_always_gives_zero_is_weak_under_strict_rules():
     found = of("(x - x.detach()) + 0.0 * x")
     assert "zeros" in found["strict"]
