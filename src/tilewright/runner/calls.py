@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from tilewright.wire.cuda_driver import Block
+from tilewright.wire.names import NUMBERS
 from tilewright.wire.tensors import DTYPES, Arena, build, dtype_name, elements
 
 _clone = torch.Tensor.clone
@@ -26,6 +27,7 @@ _seed = torch.default_generator.manual_seed
 _seed_device = torch.cuda.manual_seed
 _set_precision = torch.set_float32_matmul_precision
 _randn = torch.randn
+_tensor = torch.tensor
 _grad = torch.autograd.grad
 disable_gc, enable_gc = gc.disable, gc.enable
 
@@ -86,10 +88,12 @@ def prepare(fields: dict[str, Any], inputs: Arena) -> PreparedCall:
 def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
     """Return the leaves of an output and a text for its structure (`1`, `3`, `a,b`).
 
-    `None` is no output.
+    A number is a tensor without dimensions, on the host. `None` is no output.
     """
     if value is None:
         return [], "1"
+    if type(value) in NUMBERS:
+        return [_tensor(value)], "1"
     if isinstance(value, dict):
         leaves = [leaf for item in value.values() for leaf in flatten(item)[0]]
         return leaves, ",".join(str(key) for key in value)

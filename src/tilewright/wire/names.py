@@ -36,6 +36,10 @@ class OutputMemory(StrEnum):
 
 ISOLATION_LAYERS: tuple[str, ...] = tuple(layer.value for layer in IsolationLayer)
 """Every isolation layer, in no order of strength."""
+COPIED_INPUT = "copy of an input"
+"""The answer without work that returns an argument as it was."""
+NUMBERS = (bool, int, float)
+"""Types of outputs that count as tensors without dimensions."""
 MOVED = "moved"
 """The variation for inputs that a test writes as literals: values in the same range, which differ
 from them at random. Only problems that name it have it."""

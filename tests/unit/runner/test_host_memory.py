@@ -41,8 +41,8 @@ def test_structures_are_described(runner, returned, structure, count):
 @pytest.mark.parametrize(
     ("returned", "kind"),
     [
-        ("3", "builtins.int"),
-        ("3.5", "builtins.float"),
+        ("'3'", "builtins.str"),
+        ("3j", "builtins.complex"),
         ("Odd(x)", "candidate.Odd"),
         ("x.as_subclass(Mine)", "candidate.Mine"),
     ],
@@ -117,7 +117,7 @@ def test_outputs_that_are_views_of_inputs_are_reported(runner, returned, alias):
 
 
 def test_a_timed_call_writes_the_sync_page_and_reports_output_addresses(runner):
-    runner.load({"candidate.py": "def work(x):\n    return x * 2, 5, (x * 3).T\n"})
+    runner.load({"candidate.py": "def work(x):\n    return x * 2, '5', (x * 3).T\n"})
     x = torch.arange(6.0).reshape(2, 3)
     words = runner.page.flags
     for _ in range(2):

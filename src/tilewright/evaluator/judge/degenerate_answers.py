@@ -21,6 +21,7 @@ from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge_client.messages import ComparisonRule, LintAnswer, LintCase
 from tilewright.wire.frames import Fields
+from tilewright.wire.names import COPIED_INPUT
 
 Outputs = list[torch.Tensor]
 
@@ -94,7 +95,7 @@ ANSWERS: dict[str, DegenerateAnswer] = {
     "ones": _filled(1.0),
     "constant": _constant,
     "another input's output": _stale,
-    "copy of an input": _copied,
+    COPIED_INPUT: _copied,
 }
 
 

@@ -23,6 +23,7 @@ from tilewright.evaluator.judge.number_formats import is_inexact
 from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
+from tilewright.wire.names import NUMBERS
 
 CUDA_OUT_OF_MEMORY: Final = 2
 """`cudaErrorMemoryAllocation`, the error code of a failed allocation in the CUDA runtime."""
@@ -232,9 +233,10 @@ def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> 
 def flatten(value: Any) -> list[torch.Tensor]:  # noqa: ANN401 - outputs are trees of anything
     """Return the tensors of an output in order: tuples, lists and dicts are walked.
 
-    `None` is no output.
+    A number is a tensor without dimensions, on the host. `None` is no output.
     """
-    leaves = [leaf for leaf in leaves_of(value) if leaf is not None]
+    given = [leaf for leaf in leaves_of(value) if leaf is not None]
+    leaves = [torch.tensor(leaf) if type(leaf) in NUMBERS else leaf for leaf in given]
     for leaf in leaves:
         if not isinstance(leaf, torch.Tensor):
             raise ProblemFailure(f"the reference returned a {type(leaf).__name__}, not a tensor")

@@ -83,7 +83,7 @@ def labels_of(health: ProblemHealth) -> Iterator[tuple[LabelName, str]]:
 def unsound_text(health: ProblemHealth) -> str:
     """Return why no verdict on a problem means anything."""
     if any(case.undefined_share == 1.0 for case in health.cases):
-        return "the reference writes no element of its outputs"
+        return "no element of the reference's outputs is defined by its inputs"
     if any(case.writes_outside for case in health.cases):
         return "the reference writes into memory around its arguments"
     passing = f"; these answers pass: {_listed(health)}" if health.passing else ""

@@ -180,6 +180,28 @@ def test_another_case_than_one_without_elements_decides(evaluator):
     assert [finding.code for finding in report.findings] == ["unused_kernel"]
 
 
+IN_PLACE = """import torch
+
+CASES = [{"name": "turned", "factor": 3.0}, {"name": "kept", "factor": 1.0}]
+
+
+def inputs(case, generator):
+    return torch.rand(8, 8, generator=generator), case["factor"]
+
+
+def reference(x, factor):
+    return x.mul_(factor)
+"""
+
+
+@pytest.mark.parametrize("launch", ["shim.launch", "shim.launch_unseen"])
+def test_an_argument_that_is_right_as_it_was_proves_nothing(evaluator, launch):
+    source = f"import shim\n\n\ndef work(x, f):\n    {launch}(lambda: x.mul_(f))\n    return x\n"
+    report = evaluator.judge(a_request(IN_PLACE, source, language="triton"))
+
+    assert report.verdict == "correct", report.findings
+
+
 def test_a_denied_label_rejects(evaluator):
     source = KERNELS.replace("{answer}", "y")
     rules = Rules(deny_labels=("library_call",))
