@@ -42,12 +42,13 @@ UNTIMED = ("--set", "eval.timing.enabled=false")
 Call = Callable[..., Awaitable[tuple[bool, str]]]
 
 
-def command(problem: str, *words: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "tilewright", "mcp", "--problem", problem, *words]
+def command(problem: str | None, *words: str) -> list[str]:
+    chosen = () if problem is None else ("--problem", problem)
+    return [sys.executable, "-P", "-m", "tilewright", "mcp", *chosen, *words]
 
 
 @asynccontextmanager
-async def connected(folder: Path, problem: str, *words: str) -> AsyncIterator[Call]:
+async def connected(folder: Path, problem: str | None, *words: str) -> AsyncIterator[Call]:
     """Start a server in a folder; yield a call of its tools that returns (is an error, text)."""
     first, *rest = command(problem, *words)
     server = mcp.StdioServerParameters(
@@ -60,14 +61,18 @@ async def connected(folder: Path, problem: str, *words: str) -> AsyncIterator[Ca
         ):
             await session.initialize()
             tools = {tool.name for tool in (await session.list_tools()).tools}
-            assert tools == {"evaluate", "explain", "problem", "history", "best_code"}
+            choosing = {"problems", "choose_problem"} if problem is None else set()
+            assert tools == {"evaluate", "explain", "problem", "history", "best_code", *choosing}
 
             async def call(name: str, **arguments: Any) -> tuple[bool, str]:
-                heard = arguments.pop("heard", None)
+                heard, facts = arguments.pop("heard", None), arguments.pop("facts", None)
                 found = await session.call_tool(name, arguments, progress_callback=heard)
                 (content,) = found.content
                 # Version 1 of the package and version 2 call the attribute differently.
-                return found.model_dump(by_alias=True)["isError"], content.text
+                shown = found.model_dump(by_alias=True)
+                if facts is not None:
+                    facts.append(shown["structuredContent"])
+                return shown["isError"], content.text
 
             yield call
 
@@ -142,6 +147,39 @@ def test_an_agent_improves_from_incorrect_to_correct(tmp_path, caplog):
     words = [sys.executable, "-m", "tilewright", "report", str(run.folder)]
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
     assert "bundled/softmax#0.2" in (run.folder / "report.html").read_text()
+
+
+def test_an_agent_chooses_its_problems_and_gets_structured_output(tmp_path):
+    async def work() -> None:
+        facts: list[dict[str, Any]] = []
+        async with connected(tmp_path, None, *UNTIMED) as call:
+            failed, text = await call("evaluate", code=WRONG)
+            assert failed
+            assert "`choose_problem` chooses one" in text
+            assert "softmax: Softmax over" in await said(call, "problems", matching="Softmax")
+            failed, text = await call("choose_problem", address="sofmax")
+            assert failed
+            assert "softmax" in text
+            for address in ("add_relu", "softmax"):
+                asked = await said(call, "choose_problem", address=address, facts=facts)
+                assert f"function `{address}`" in asked
+            await said(call, "evaluate", code=WRONG, facts=facts)
+            await said(call, "evaluate", code=HONEST.read_text(), facts=facts)
+            await said(call, "history", facts=facts)
+            await said(call, "best_code", facts=facts)
+            # The turns of a problem stay, whatever the agent works on meanwhile.
+            await said(call, "choose_problem", address="add_relu")
+            assert "No turn yet" in await said(call, "history")
+            await said(call, "choose_problem", address="softmax")
+            assert "turn 2: correct" in await said(call, "history")
+        added, softmax, wrong, right, history, best = facts
+        assert (added["entry"], softmax["entry"]) == ("add_relu", "softmax")
+        assert (wrong["verdict"], wrong["best_turn"], right["best_turn"]) == ("incorrect", None, 2)
+        assert [turn["verdict"] for turn in history["turns"]] == ["incorrect", "correct"]
+        assert best == {"turn": 2, "code": HONEST.read_text()}
+
+    asyncio.run(work())
+    assert "run " in (tmp_path / "stderr").read_text()
 
 
 def test_hacks_are_refused_and_broken_candidates_do_not_end_the_server(tmp_path, caplog):
@@ -297,8 +335,8 @@ def test_progress_arrives_while_another_evaluation_holds_the_device(tmp_path):
 
 
 def test_tools_that_change_nothing_say_so(tmp_path):
-    async def listed() -> dict[str, bool]:
-        first, *rest = command("softmax")
+    async def listed() -> dict[str, tuple[bool, set[str]]]:
+        first, *rest = command(None)
         server = mcp.StdioServerParameters(
             command=first, args=rest, cwd=tmp_path, env={"TILEWRIGHT_HOME": str(tmp_path)}
         )
@@ -308,13 +346,19 @@ def test_tools_that_change_nothing_say_so(tmp_path):
         ):
             await session.initialize()
             tools = (await session.list_tools()).model_dump(by_alias=True)["tools"]
-            return {tool["name"]: tool["annotations"]["readOnlyHint"] for tool in tools}
+            return {
+                tool["name"]: (
+                    tool["annotations"]["readOnlyHint"],
+                    set(tool["outputSchema"]["properties"]),
+                )
+                for tool in tools
+            }
 
     found = asyncio.run(listed())
-    assert found == {
-        **dict.fromkeys(("explain", "problem", "history", "best_code"), True),
-        "evaluate": False,
-    }
+    reading = {name for name, (only_reads, _) in found.items() if only_reads}
+    assert found.keys() - reading == {"evaluate", "choose_problem"}
+    assert {"turn", "verdict", "speedup_low", "best_turn"} <= found["evaluate"][1]
+    assert found["best_code"][1] == {"turn", "code"}
 
 
 CALLS = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from tilewright.cli.progress import LOUD, describe
 from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.executors.factory import open_executor
-from tilewright.problems.imported_sets import find_one
+from tilewright.problems.imported_sets import find_one, known_problems
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.events import RunStarted
 from tilewright.registry import selected_checks
+from tilewright.serve.agent_problems import AgentProblems
 from tilewright.serve.agent_session import MODEL, AgentRun
 from tilewright.serve.mcp import load_sdk, serve
 from tilewright.serve.workspace import write_workspace
@@ -41,53 +43,62 @@ INIT_HELP = "Write SKILL.md and .mcp.json for an agent into DIR, and exit."
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Serve a problem to a coding agent: MCP on stdin and stdout.
 
+    Without --problem the agent lists the problems and chooses one itself.
     The agent's client starts this command; --init writes the files that the client needs. Each
     candidate that the agent sends is a turn of a run, as with `optimize`.
     """
-    if not given["problem"]:
-        raise ConfigError("name a problem with --problem; `tilewright problems list` has some")
     settings = load_settings(given)
     if given["workspace"] is not None:
+        if not given["problem"]:
+            raise ConfigError("--init needs --problem; `tilewright problems list` has some")
         return _init(given, settings)
     options.ready_to_judge(settings)
     _serve(given["problem"], settings, given["verbose"])
     return 0
 
 
-def _serve(address: str, settings: Config, verbose: bool) -> None:
+def _serve(address: str | None, settings: Config, verbose: bool) -> None:
     sdk = load_sdk()
-    problem = find_one(address, settings.home)
-    begun = RunStarted(
-        kind="mcp",
-        name=MODEL,
-        problems=address,
-        protocols=(settings.eval.protocol,),
-        language=settings.loop.language,
-        evaluator=__version__,
-        device=one_model(settings),
-    )
     checks = selected_checks(settings.plugins)
     executor = open_executor(settings)
+    device = one_model(settings)
 
-    def on_progress(event: str, fields: dict[str, Any]) -> None:
-        text = describe(event, fields)
-        if text:
-            run.doing = printable(text)
-        if text and (verbose or event in LOUD):
-            print_line(printable(text))
+    def open_run(address: str) -> AgentRun:
+        problem = find_one(address, settings.home)
+        begun = RunStarted(
+            kind="mcp",
+            name=MODEL,
+            problems=address,
+            protocols=(settings.eval.protocol,),
+            language=settings.loop.language,
+            evaluator=__version__,
+            device=device,
+        )
 
-    def evaluate(request: EvalRequest) -> EvalReport:
-        return executor.evaluate(request, on_progress, checks=checks)
+        def on_progress(event: str, fields: dict[str, Any]) -> None:
+            text = describe(event, fields)
+            if text:
+                run.doing = printable(text)
+            if text and (verbose or event in LOUD):
+                print_line(printable(text))
 
-    run = AgentRun(settings, problem, begun, evaluate)
-    print_line(f"serving {problem.id} to an MCP client on stdin and stdout")
+        def evaluate(request: EvalRequest) -> EvalReport:
+            return executor.evaluate(request, on_progress, checks=checks)
+
+        run = AgentRun(settings, problem, begun, evaluate)
+        return run
+
+    known = partial(known_problems, settings.home)
+    agent = AgentProblems(open_run, known, address)
+    what = "problems of the agent's choice" if address is None else agent.problem().facts.address
+    print_line(f"serving {what} to an MCP client on stdin and stdout")
     try:
-        serve(sdk, run, stop=executor.kill, warn=lambda text: print_line(printable(text)))
+        serve(sdk, agent, stop=executor.kill, warn=lambda text: print_line(printable(text)))
     finally:
         executor.close()
-        run.close()
-        if run.folder is not None:
-            print_line(f"run {run.folder}; next: tilewright report {run.folder}")
+        agent.close()
+        for folder in agent.folders:
+            print_line(f"run {folder}; next: tilewright report {folder}")
 
 
 def _init(given: dict[str, Any], settings: Config) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import tempfile
 from pathlib import Path
@@ -18,8 +17,8 @@ from tilewright.cli.options import JSON, SETTINGS, load_settings, option, usable
 from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.render import facts, show, show_result, table
 from tilewright.errors import ProblemError
-from tilewright.languages.syntax import parse_tree
 from tilewright.problems import imported_sets
+from tilewright.problems.description import about
 from tilewright.problems.hub import fetch
 from tilewright.problems.imported_sets import find_one, find_problems
 from tilewright.problems.loader import BUNDLED, bundled_names
@@ -138,15 +137,6 @@ def new_problem(name: str, parent: str) -> int:
     click.echo(candidate)
     print_line(f"next: tilewright eval {candidate} --problem {problem}")
     return 0
-
-
-def about(problem: Problem) -> str:
-    """Return the first line of the problem's own description, or of its set's."""
-    tree = parse_tree(problem.source.text)
-    models = [i for i in tree.body if isinstance(i, ast.ClassDef) and i.name == "Model"]
-    said = [ast.get_docstring(tree), *map(ast.get_docstring, models)]
-    text = next(filter(None, said), problem.description or problem.category)
-    return text.strip().partition("\n")[0]
 
 
 def _name(problem: Problem) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -130,6 +131,14 @@ def space_problems(name: str = "") -> list[Problem]:
     if not chosen:
         raise ProblemError(f"no space {name!r}; known: {', '.join(SPACES)}")
     return [read_problem(space.problem_path, group=f"{SPACES_GROUP}/") for space in chosen]
+
+
+def known_problems(home: Path) -> Iterator[Problem]:
+    """Yield the bundled problems, and those of every imported set in its newest revision."""
+    yield from find_problems("bundled", home)
+    for name in dict.fromkeys(name for name, _, _ in imported(home)):
+        if name in catalogue("problem_sets"):
+            yield from _read(_choose(home, name, ""))
 
 
 def find_one(address: str, home: Path) -> Problem:

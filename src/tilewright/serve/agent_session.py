@@ -19,7 +19,17 @@ from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, Reply, RequestsIssued, RunStarted, Turn, TurnFinished
 from tilewright.records.run_folder import create_run, read_report
-from tilewright.serve.agent_text import best_text, explained_text, history_text
+from tilewright.serve.agent_answers import (
+    BestCode,
+    Evaluated,
+    History,
+    ProblemFacts,
+    ToolAnswer,
+    TurnFacts,
+    problem_facts,
+    turn_facts,
+)
+from tilewright.serve.agent_text import best_text, explained_text, history_text, reason_text
 
 MODEL = "agent"
 """Model name in the log: the server does not know which model an agent uses."""
@@ -28,7 +38,7 @@ _FENCES = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 class AgentRun:
-    """Evaluates an agent's candidates and stores them as a run. Lifetime: one MCP connection.
+    """Evaluates an agent's candidates and stores them as a run. Lifetime: until `close`.
 
     The first candidate creates the run folder. Call `evaluate` from one thread at a time.
     """
@@ -61,7 +71,12 @@ class AgentRun:
         self.doing = "waiting for the evaluation before it"
         """The latest step of the running evaluation."""
 
-    def evaluate(self, code: str) -> str:
+    @property
+    def address(self) -> str:
+        """The address of the problem."""
+        return self._problem.id
+
+    def evaluate(self, code: str) -> ToolAnswer[Evaluated]:
         """Evaluate a candidate and return the feedback; an exception if it has no verdict."""
         if self._over.is_set():
             raise InfrastructureError("the server ends, so it evaluates no more candidates")
@@ -87,9 +102,14 @@ class AgentRun:
                 f"{redacted(verdict.reason)}. Send it again; if that does not help, tell your "
                 "user that the problem or the machine is at fault"
             )
-        return f"Turn {number}.\n\n{turn.feedback}\n\n{best_text(self._best())}"
+        best = self._best()
+        facts = turn_facts(number, turn, reason_text(turn)).model_dump()
+        return ToolAnswer(
+            f"Turn {number}.\n\n{turn.feedback}\n\n{best_text(best)}",
+            Evaluated(**facts, best_turn=best and best[0]),
+        )
 
-    def explain(self, number: int) -> str:
+    def explain(self, number: int) -> ToolAnswer[TurnFacts]:
         """Return the details of a turn; `ConfigError` if there is no such turn."""
         turns = self._finished()
         turn = turns.get(number)
@@ -98,13 +118,15 @@ class AgentRun:
             raise ConfigError(f"there is no turn {number}; the last ones are: {known}")
         path = turn.judgements[0].report
         report = read_report(self.folder / path) if path else None
-        return explained_text(number, turn, report)
+        text = explained_text(number, turn, report)
+        return ToolAnswer(text, turn_facts(number, turn, reason_text(turn)))
 
-    def problem(self) -> str:
+    def problem(self) -> ToolAnswer[ProblemFacts]:
         """Return what must be computed and what an answer looks like."""
-        return f"{opening(self._problem, self._settings.loop.language)}\n{HOW_TO_SEND}"
+        text = f"{opening(self._problem, self._settings.loop.language)}\n{HOW_TO_SEND}"
+        return ToolAnswer(text, problem_facts(self._problem))
 
-    def best_code(self) -> str:
+    def best_code(self) -> ToolAnswer[BestCode]:
         """Return the source of the best turn; `ConfigError` if no turn is correct."""
         best = self._best()
         if best is None or self.folder is None:
@@ -112,11 +134,16 @@ class AgentRun:
         report = best[1].judgements[0].report
         if not report:
             raise ConfigError(f"turn {best[0]} has no report")
-        return read_report(self.folder / report).request.candidate.files[0].text
+        code = read_report(self.folder / report).request.candidate.files[0].text
+        return ToolAnswer(code, BestCode(turn=best[0], code=code))
 
-    def history(self) -> str:
+    def history(self) -> ToolAnswer[History]:
         """Return one line for each turn."""
-        return history_text(self._finished(), best_text(self._best()))
+        turns, best = self._finished(), self._best()
+        facts = tuple(turn_facts(number, turn, reason_text(turn)) for number, turn in turns.items())
+        return ToolAnswer(
+            history_text(turns, best_text(best)), History(turns=facts, best_turn=best and best[0])
+        )
 
     def stop(self) -> None:
         """Repeat no evaluation, and store nothing of a running one."""

@@ -59,10 +59,14 @@ def best_text(best: tuple[int, Turn] | None) -> str:
     return f"Best so far: turn {number}, {_speed(turn.judgements[0])}."
 
 
+def reason_text(turn: Turn) -> str:
+    """Return the reason of a verdict in one line, without seeds, tolerances and paths."""
+    return redacted(cut(turn.judgements[0].reason, MAX_REASON_CHARS))
+
+
 def _line(number: int, turn: Turn) -> str:
     summary = turn.judgements[0]
-    correct = summary.verdict == "correct"
-    more = _speed(summary) if correct else redacted(cut(summary.reason, MAX_REASON_CHARS))
+    more = _speed(summary) if summary.verdict == "correct" else reason_text(turn)
     return f"turn {number}: {summary.verdict}{f', {more}' if more else ''}"
 
 

@@ -24,16 +24,27 @@ from pydantic import Field, ValidationError
 
 from tilewright._version import __version__
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
-from tilewright.serve.agent_session import AgentRun
+from tilewright.records.base import Record
+from tilewright.serve.agent_answers import (
+    BestCode,
+    Evaluated,
+    History,
+    ProblemFacts,
+    ProblemList,
+    ToolAnswer,
+    TurnFacts,
+)
+from tilewright.serve.agent_problems import AgentProblems
 
 PROGRESS_S = 3.0
 """Seconds between two notifications of progress. Clients give up after 60 s without an answer."""
 NAME = "tilewright"
 """Name of the server for its clients."""
 INSTRUCTIONS = """\
-tilewright judges GPU kernels. Here it judges answers to one problem, for which a fast \
-implementation is needed. Call `problem` first. Then write a candidate and send the whole file to \
-`evaluate`, read the feedback, and send a better one. `explain` gives details of a turn, `history` \
+tilewright judges GPU kernels. Here it judges answers to one problem at a time, for which a fast \
+implementation is needed. Call `problem` first; where there is a tool `choose_problem`, choose one \
+before. Then write a candidate and send the whole file to `evaluate`, read the feedback, and send \
+a better one. `explain` gives details of a turn, `history` \
 lists all turns, and `best_code` returns the fastest correct file. Only the result of \
 `evaluate` counts; processes that never ran your code compute it. A call takes from seconds to \
 some minutes, and one runs at a time."""
@@ -50,6 +61,8 @@ class Sdk:
     """Type of the argument by which a tool reports its progress."""
     annotations: Callable[[dict[str, Any]], Any]
     """Makes a tool's annotations of their fields."""
+    answer: Any
+    """The type of an answer with a text and structured output."""
     wire: Callable[[], Any]
     """Context in which only the protocol can write to standard output."""
 
@@ -63,13 +76,14 @@ def load_sdk() -> Sdk:
     except ModuleNotFoundError:
         made = importlib.import_module("mcp.server.fastmcp")
     failure = importlib.import_module(f"{made.__name__}.exceptions").ToolError
-    annotations = importlib.import_module("mcp.types").ToolAnnotations.model_validate
+    types = importlib.import_module("mcp.types")
+    annotations, answer = types.ToolAnnotations.model_validate, types.CallToolResult
     if hasattr(made, "FastMCP"):
         server = _with_plain_errors(made.FastMCP, failure)
-        return Sdk(server, failure, made.Context, annotations, _own_wire)
+        return Sdk(server, failure, made.Context, annotations, answer, _own_wire)
     server = partial(_with_plain_errors(made.MCPServer, failure), version=__version__)
     # Version 2 redirects standard output itself.
-    return Sdk(server, failure, made.Context, annotations, nullcontext)
+    return Sdk(server, failure, made.Context, annotations, answer, nullcontext)
 
 
 def _with_plain_errors(server: Any, failure: type[Exception]) -> Any:  # noqa: ANN401 - a class
@@ -99,49 +113,80 @@ def _wrong_arguments(wrong: ValidationError) -> Iterator[str]:
 
 
 def serve(
-    sdk: Sdk, run: AgentRun, *, stop: Callable[[], None], warn: Callable[[str], None]
+    sdk: Sdk, agent: AgentProblems, *, stop: Callable[[], None], warn: Callable[[str], None]
 ) -> None:
-    """Serve a run to the client at standard input and output, until it disconnects.
+    """Serve an agent's problems to the client at standard input and output, until it disconnects.
 
     `stop` ends a running evaluation; `warn` prints a message for the person who runs the server.
     """
     # Not a thread of the event loop, which would wait for it when the client disconnects.
     with ThreadPoolExecutor(1, "evaluate") as one_by_one:
-        tools = _Tools(run, one_by_one, sdk.failure, warn)
+        tools = _Tools(agent, one_by_one, sdk, warn)
         server = sdk.make(NAME, instructions=INSTRUCTIONS, log_level="WARNING")
         # The package finds the argument for progress by this type, which is known only now.
         _Tools.evaluate.__annotations__["context"] = sdk.context
-        reading = (tools.explain, tools.problem, tools.history, tools.best_code)
-        for tool in (tools.evaluate, *reading):
+        choosing = [] if agent.fixed else [tools.problems, tools.choose_problem]
+        reading = (tools.problems, tools.explain, tools.problem, tools.history, tools.best_code)
+        for tool in (*choosing, tools.evaluate, *reading[1:]):
             hints = {"readOnlyHint": tool in reading, "openWorldHint": False}
+            # The schema of the structured output.
+            function = vars(_Tools)[tool.__name__]
+            function.__annotations__["return"] = Annotated[sdk.answer, FACTS[tool.__name__]]
             server.add_tool(
-                tool,
-                description=inspect.getdoc(tool),
-                annotations=sdk.annotations(hints),
-                structured_output=False,
+                tool, description=inspect.getdoc(tool), annotations=sdk.annotations(hints)
             )
         try:
             with sdk.wire():
                 server.run()
         finally:
-            run.stop()
+            agent.stop()
             stop()
+
+
+FACTS: dict[str, type[Record]] = {
+    "problems": ProblemList,
+    "choose_problem": ProblemFacts,
+    "evaluate": Evaluated,
+    "explain": TurnFacts,
+    "problem": ProblemFacts,
+    "history": History,
+    "best_code": BestCode,
+}
+"""The type of each tool's structured output."""
 
 
 @dataclass
 class _Tools:
     """The tools, as methods for the `mcp` package. Their docstrings are for agents."""
 
-    run: AgentRun
+    agent: AgentProblems
     one_by_one: ThreadPoolExecutor
-    failure: type[Exception]
+    sdk: Sdk
     warn: Callable[[str], None]
+
+    async def problems(
+        self, matching: Annotated[str, Field(description="Words; empty: all problems.")] = ""
+    ) -> Any:  # noqa: ANN401 - of the package
+        """List the problems that you can choose, by words of their address or description."""
+        with self._as_tool_errors("problems"):
+            return self._answer(self.agent.problems(matching))
+
+    async def choose_problem(
+        self,
+        address: Annotated[str, Field(description="From `problems`, or the path of a file.")],
+    ) -> Any:  # noqa: ANN401
+        """Choose the problem to work on, and show it; its earlier turns still count."""
+        with self._as_tool_errors("choose_problem"):
+            # Not while a candidate for another problem is judged.
+            loop = asyncio.get_running_loop()
+            chosen = loop.run_in_executor(self.one_by_one, self.agent.choose, address)
+            return self._answer(await chosen)
 
     async def evaluate(
         self,
         code: Annotated[str, Field(description="The whole source file of a candidate.")],
-        context: Any,  # noqa: ANN401 - of the package
-    ) -> str:
+        context: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
         """Judge a candidate: is it right, did it do the work itself, and how fast is it?
 
         Returns the verdict, its reasons, the number of this turn and the best turn so far. A call
@@ -150,34 +195,39 @@ class _Tools:
         """
         loop, began = asyncio.get_running_loop(), time.monotonic()
         with self._as_tool_errors("evaluate"):
-            evaluation = loop.run_in_executor(self.one_by_one, self.run.evaluate, code)
+            evaluation = loop.run_in_executor(self.one_by_one, self.agent.evaluate, code)
             while not (await asyncio.wait({evaluation}, timeout=PROGRESS_S))[0]:
                 # A client gives up a call of which it hears nothing.
                 took_s = time.monotonic() - began
-                await context.report_progress(took_s, message=self.run.doing)
-            return evaluation.result()
+                await context.report_progress(took_s, message=self.agent.doing)
+            return self._answer(evaluation.result())
 
     async def explain(
         self, turn: Annotated[int, Field(description="Number of the turn, from evaluate.")]
-    ) -> str:
+    ) -> Any:  # noqa: ANN401
         """Explain a turn at more length: outcome, times, outputs, findings, what limits it."""
         with self._as_tool_errors("explain"):
-            return self.run.explain(turn)
+            return self._answer(self.agent.explain(turn))
 
-    async def problem(self) -> str:
+    async def problem(self) -> Any:  # noqa: ANN401
         """Show the problem: its reference, the rules, and what a candidate must define."""
         with self._as_tool_errors("problem"):
-            return self.run.problem()
+            return self._answer(self.agent.problem())
 
-    async def history(self) -> str:
+    async def history(self) -> Any:  # noqa: ANN401
         """List all turns, one line each: verdict, and speed-up with its 95 % interval."""
         with self._as_tool_errors("history"):
-            return self.run.history()
+            return self._answer(self.agent.history())
 
-    async def best_code(self) -> str:
+    async def best_code(self) -> Any:  # noqa: ANN401
         """Return the source file of the fastest correct turn so far."""
         with self._as_tool_errors("best_code"):
-            return self.run.best_code()
+            return self._answer(self.agent.best_code())
+
+    def _answer(self, made: ToolAnswer[Any]) -> Any:  # noqa: ANN401
+        content = [{"type": "text", "text": made.text}]
+        facts = made.facts.model_dump(mode="json")
+        return self.sdk.answer.model_validate({"content": content, "structuredContent": facts})
 
     @contextmanager
     def _as_tool_errors(self, tool: str) -> Iterator[None]:
@@ -189,7 +239,7 @@ class _Tools:
             cause = error.__cause__
             more = "" if cause is None else "\n" + "".join(traceback.format_exception(cause))
             self.warn(f"{error}{more}".rstrip())
-            raise self.failure(str(error)) from error
+            raise self.sdk.failure(str(error)) from error
 
 
 @contextmanager

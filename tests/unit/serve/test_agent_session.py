@@ -15,10 +15,12 @@ from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.answer_evaluator import MAX_LOST_EVALUATIONS
-from tilewright.problems.loader import find_problem
+from tilewright.problems.imported_sets import find_problems
+from tilewright.problems.loader import bundled_names, find_problem
 from tilewright.records import EvalReport, EvalRequest, Failed, Finding, Rejected, Unjudged
 from tilewright.records.event_log import read_events
 from tilewright.records.events import RequestsIssued, RunStarted, TurnFinished
+from tilewright.serve.agent_problems import AgentProblems
 from tilewright.serve.agent_session import AgentRun, fenced
 from tilewright.serve.agent_text import MAX_EXPLANATION_CHARS, MAX_TURNS
 
@@ -87,7 +89,7 @@ def test_a_logged_turn_can_be_read_before_it_is_on_disk(session, monkeypatch):
     while (run.folder / "events.jsonl").read_text().count('"turn_finished"') < 2:
         assert time.monotonic() < limit
         time.sleep(0.01)
-    history = run.history()
+    history = run.history().text
     thread.join()
 
     assert "turn 2:" in history
@@ -95,8 +97,8 @@ def test_a_logged_turn_can_be_read_before_it_is_on_disk(session, monkeypatch):
 
 def test_the_run_folder_is_created_with_the_first_evaluation(session):
     run = session(reports.correct())
-    assert "No turn yet" in run.history()
-    assert "`evaluate`" in run.problem()
+    assert "No turn yet" in run.history().text
+    assert "`evaluate`" in run.problem().text
     assert run.folder is None
     run.evaluate(CODE)
     run.evaluate("no code")
@@ -116,10 +118,10 @@ def test_the_best_candidate_has_the_highest_lower_end(session):
     run = session(slow, fast, slow)
     # Trials of equal code would be one candidate.
     first, second, third = (f"{CODE}\n# {number}\n" for number in range(3))
-    assert run.evaluate(first).endswith("Best so far: turn 1, 1.10x [1.05, 1.20].")
-    assert run.evaluate(second).endswith("Best so far: turn 2, 1.42x [1.36, 1.47].")
-    assert run.evaluate(third).endswith("Best so far: turn 2, 1.42x [1.36, 1.47].")
-    assert run.history().splitlines() == [
+    assert run.evaluate(first).text.endswith("Best so far: turn 1, 1.10x [1.05, 1.20].")
+    assert run.evaluate(second).text.endswith("Best so far: turn 2, 1.42x [1.36, 1.47].")
+    assert run.evaluate(third).text.endswith("Best so far: turn 2, 1.42x [1.36, 1.47].")
+    assert run.history().text.splitlines() == [
         "turn 1: correct, 1.10x [1.05, 1.20]",
         "turn 2: correct, 1.42x [1.36, 1.47]",
         "turn 3: correct, 1.10x [1.05, 1.20]",
@@ -136,8 +138,8 @@ def test_an_unjudged_evaluation_is_a_tool_error(session):
     with pytest.raises(InfrastructureError, match="turn 1 could not be judged") as error:
         run.evaluate(CODE)
     assert "/somewhere" not in str(error.value)
-    assert run.evaluate(CODE).startswith("Turn 2.")
-    assert run.history().startswith("turn 1: unjudged, nondeterministic_reference")
+    assert run.evaluate(CODE).text.startswith("Turn 2.")
+    assert run.history().text.startswith("turn 1: unjudged, nondeterministic_reference")
 
 
 def test_a_broken_machine_is_reported_and_the_run_continues(session):
@@ -145,9 +147,9 @@ def test_a_broken_machine_is_reported_and_the_run_continues(session):
     for _ in range(MAX_LOST_EVALUATIONS):
         with pytest.raises(InfrastructureError, match="no_device"):
             run.evaluate(CODE)
-    assert run.evaluate(CODE).startswith(f"Turn {MAX_LOST_EVALUATIONS + 1}.")
+    assert run.evaluate(CODE).text.startswith(f"Turn {MAX_LOST_EVALUATIONS + 1}.")
     # The last of them finished no turn.
-    assert f"turn {MAX_LOST_EVALUATIONS}:" not in run.history()
+    assert f"turn {MAX_LOST_EVALUATIONS}:" not in run.history().text
 
 
 def test_a_stopped_session_judges_and_writes_nothing(session):
@@ -174,7 +176,7 @@ def test_an_explanation_is_longer_than_feedback_and_bounded(session):
     for _ in range(3):
         run.evaluate(CODE)
     run.evaluate(NO_ENTRY)
-    texts = [run.explain(number) for number in (1, 2, 3, 4)]
+    texts = [run.explain(number).text for number in (1, 2, 3, 4)]
     assert max(len(text) for text in texts) <= MAX_EXPLANATION_CHARS
     assert "candidate.py:0: error" in texts[0]
     assert "candidate.py:3999: error" in texts[0]
@@ -192,7 +194,7 @@ def test_a_history_is_bounded(session):
     run = session(reports.correct())
     for _ in range(MAX_TURNS + 5):
         run.evaluate(NO_ENTRY)
-    lines = run.history().splitlines()
+    lines = run.history().text.splitlines()
     assert len(lines) == MAX_TURNS + 3
     assert lines[0] == "(5 earlier turns)"
     assert lines[-1] == "Best so far: none is correct yet."
@@ -216,4 +218,35 @@ def test_source_code_survives_its_markdown_fence(code):
 
 def test_a_lone_surrogate_in_a_candidate_is_accepted(session):
     run = session(reports.correct())
-    assert run.evaluate(f"# \ud83d\n{CODE}").startswith("Turn 1.")
+    assert run.evaluate(f"# \ud83d\n{CODE}").text.startswith("Turn 1.")
+
+
+def test_the_facts_of_an_answer_agree_with_its_text(session):
+    run = session(reports.correct())
+    made = run.evaluate(CODE)
+    assert made.facts.model_dump() == {
+        "turn": 1,
+        "verdict": "correct",
+        "reason": "library_call",
+        "speedup": 1.42,
+        "speedup": 1.42,
+        "speedup_low": 1.36,
+        "speedup_high": 1.47,
+        "best_turn": 1,
+    }
+    assert "1.42x [1.36, 1.47]" in made.text
+    assert run.history().facts.turns[0].turn == run.explain(1).facts.turn == 1
+    assert run.best_code().facts.code == run.best_code().text
+    assert run.problem().facts.entry in run.problem().text
+
+
+def test_an_agent_works_on_one_problem_after_another(session):
+    runs = {"softmax": session(reports.correct()), "add_relu": session(reports.correct())}
+    agent = AgentProblems(runs.__getitem__, lambda: find_problems("bundled", Path("nowhere")))
+    for use in (agent.history, agent.problem, agent.best_code):
+        with pytest.raises(ConfigError, match="`choose_problem` chooses one"):
+            use()
+    assert [item.address for item in agent.problems("add relu").facts.problems] == ["add_relu"]
+    assert agent.problems("no such").text == "No problem matches 'no such'."
+    everything = agent.problems("")
+    assert everything.facts.matching == len(everything.facts.problems) == len(bundled_names())
