@@ -35,7 +35,7 @@ class TurnFacts(Record):
     speedup_high: float | None = None
 
 
-class Evaluated(TurnFacts):
+class EvaluatedTurn(TurnFacts):
     """The turn that `evaluate` made, and the best one so far."""
 
     best_turn: int | None = None

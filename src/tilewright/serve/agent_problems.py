@@ -11,7 +11,7 @@ from tilewright.problems.description import about
 from tilewright.records import Problem
 from tilewright.serve.agent_answers import (
     BestCode,
-    Evaluated,
+    EvaluatedTurn,
     History,
     ProblemFacts,
     ProblemList,
@@ -75,7 +75,7 @@ class AgentProblems:
         self._run = self._runs.setdefault(run.address, run)
         return self._run.problem()
 
-    def evaluate(self, code: str) -> ToolAnswer[Evaluated]:
+    def evaluate(self, code: str) -> ToolAnswer[EvaluatedTurn]:
         """Judge a candidate, as `AgentRun.evaluate`."""
         return self._chosen().evaluate(code)
 

@@ -21,7 +21,7 @@ from tilewright.records.events import Ask, Reply, RequestsIssued, RunStarted, Tu
 from tilewright.records.run_folder import create_run, read_report
 from tilewright.serve.agent_answers import (
     BestCode,
-    Evaluated,
+    EvaluatedTurn,
     History,
     ProblemFacts,
     ToolAnswer,
@@ -76,7 +76,7 @@ class AgentRun:
         """The address of the problem."""
         return self._problem.id
 
-    def evaluate(self, code: str) -> ToolAnswer[Evaluated]:
+    def evaluate(self, code: str) -> ToolAnswer[EvaluatedTurn]:
         """Evaluate a candidate and return the feedback; an exception if it has no verdict."""
         if self._over.is_set():
             raise InfrastructureError("the server ends, so it evaluates no more candidates")
@@ -106,7 +106,7 @@ class AgentRun:
         facts = turn_facts(number, turn, reason_text(turn)).model_dump()
         return ToolAnswer(
             f"Turn {number}.\n\n{turn.feedback}\n\n{best_text(best)}",
-            Evaluated(**facts, best_turn=best and best[0]),
+            EvaluatedTurn(**facts, best_turn=best and best[0]),
         )
 
     def explain(self, number: int) -> ToolAnswer[TurnFacts]:

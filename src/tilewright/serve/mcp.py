@@ -27,7 +27,7 @@ from tilewright.errors import ConfigError, InfrastructureError, TilewrightError,
 from tilewright.records.base import Record
 from tilewright.serve.agent_answers import (
     BestCode,
-    Evaluated,
+    EvaluatedTurn,
     History,
     ProblemFacts,
     ProblemList,
@@ -146,7 +146,7 @@ def serve(
 FACTS: dict[str, type[Record]] = {
     "problems": ProblemList,
     "choose_problem": ProblemFacts,
-    "evaluate": Evaluated,
+    "evaluate": EvaluatedTurn,
     "explain": TurnFacts,
     "problem": ProblemFacts,
     "history": History,
