@@ -14,8 +14,10 @@ from tilewright.cli.options import number, option, switch
 from tilewright.cli.output import print_line, print_skipped
 from tilewright.errors import TilewrightError, writing
 from tilewright.loop.run_state import resume_session
+from tilewright.records.event_log import EVENTS
+from tilewright.reports.run_list import RunList, run_folders
 from tilewright.reports.turn_view import Turns
-from tilewright.reports.viewer_server import Viewer, exported
+from tilewright.reports.viewer_server import Viewer, exported, runs_page
 
 
 @click.command("view")
@@ -26,9 +28,13 @@ from tilewright.reports.viewer_server import Viewer, exported
 def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     """Show the turns of RUN: prompts, replies, code, verdicts and feedback.
 
-    The page is served on this machine only, until an interrupt. New turns appear on it.
+    A folder of runs is shown as a list: state, best so far, cost. The page is served on this
+    machine only, until an interrupt. New turns and runs appear on it.
     """
-    turns = Turns(Path(run))
+    folder = Path(run)
+    if not (folder / EVENTS).is_file() and next(run_folders(folder), None) is not None:
+        return _list(folder, port, export, as_json=as_json)
+    turns = Turns(folder)
     print_skipped(turns.skipped)
     if as_json:
         click.echo(json.dumps({"run": run, "turns": turns.rows}, indent=1))
@@ -39,9 +45,29 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
             Path(export).write_text(exported(turns), encoding="utf-8")
         print_line(f"{len(turns.rows)} turns; open {Path(export).resolve().as_uri()}")
         return 0
-    viewer = Viewer(turns, port)
+    return _serve(Viewer(turns, port), f"{len(turns.rows)} turns of {run}")
+
+
+def _list(folder: Path, port: int, export: str | None, *, as_json: bool) -> int:
+    """Show the runs of a folder."""
+    runs = RunList(folder)
+    if as_json or export is not None:
+        runs.look()
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "runs": runs.rows()}, indent=1))
+        return 0
+    if export is not None:
+        with writing(f"--export {export}"):
+            page = runs_page(runs.rows(), folder, live=False)
+            Path(export).write_text(page, encoding="utf-8")
+        print_line(f"{len(runs.rows())} runs; open {Path(export).resolve().as_uri()}")
+        return 0
+    return _serve(Viewer(runs, port), f"runs in {folder}")
+
+
+def _serve(viewer: Viewer, what: str) -> int:
     click.echo(viewer.url)
-    print_line(f"{len(turns.rows)} turns of {run}; interrupt to end")
+    print_line(f"{what}; interrupt to end")
     with viewer, contextlib.suppress(KeyboardInterrupt):
         viewer.serve_forever()
     return 0

@@ -39,6 +39,12 @@ STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)\d\d-")
 """Date and time at the start of the name of a run folder."""
 
 
+def begun_at(name: str) -> str:
+    """Return the time in the name of a run folder, in UTC; empty if a person has named it."""
+    found = STAMP.match(name)
+    return "" if found is None else "{}-{}-{} {}:{} UTC".format(*found.groups())
+
+
 @dataclass(frozen=True)
 class Run:
     folder: Path
@@ -62,8 +68,7 @@ class Run:
     @property
     def begun_at(self) -> str:
         """The time in the name of the folder, in UTC; empty if a person has named it."""
-        found = STAMP.match(self.folder.resolve().name)
-        return "" if found is None else "{}-{}-{} {}:{} UTC".format(*found.groups())
+        return begun_at(self.folder.resolve().name)
 
 
 @dataclass(frozen=True)

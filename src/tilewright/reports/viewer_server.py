@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlparse
+from urllib.parse import parse_qs, unquote, urlparse
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.reports.html_report import drawn
 from tilewright.reports.loader import MAX_WHOLE_REPORTS
+from tilewright.reports.run_list import RunList
 from tilewright.reports.turn_view import Turns
 
 LOOPBACK = "127.0.0.1"
 MAX_PAGE_BYTES = 8_000_000
 """Largest size of an exported page."""
+MAX_OPENED = 16
+"""Runs of a folder whose turns are kept for their pages."""
+LOOK_S, FOLLOW_S = 0.5, 1.0
+"""Most seconds of reading between two messages to a page, and seconds between two looks."""
 TURNING = frozenset({"first correct", "best so far", "new leader", "leader lost", "hack"})
 """Marks of turns that change the course of a search."""
 
@@ -73,13 +81,22 @@ def _that_fit(rows: Iterable[dict[str, Any]], most_bytes: int) -> Iterator[dict[
         yield row
 
 
+def runs_page(rows: list[dict[str, Any]], folder: Path, *, live: bool) -> str:
+    """Return the page of a folder of runs. A live page has no rows and follows the server."""
+    data = {"folder": str(folder), "rows": rows, "live": live}
+    return drawn("runs", f"Runs in {folder}", data, ["page.css", "runs.css"], ["runs.js"])
+
+
 class Viewer(ThreadingHTTPServer):
-    """Serves one run on the loopback address. Lifetime: until `shutdown`."""
+    """Serves a run, or a folder of runs, on the loopback address. Lifetime: until `shutdown`."""
 
     daemon_threads = True
 
-    def __init__(self, turns: Turns, port: int = 0) -> None:
-        self.turns = turns
+    def __init__(self, shown: Turns | RunList, port: int = 0) -> None:
+        self.shown = shown
+        self.stopping = threading.Event()
+        self._opened: dict[str, Turns] = {}
+        self._opening = threading.Lock()
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except OSError as error:
@@ -90,37 +107,83 @@ class Viewer(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.server_address[1]}/"
 
+    def turns_at(self, path: str) -> tuple[Turns, str]:
+        """Return the run that a path names, and the rest of the path; `KeyError`: there is none."""
+        if isinstance(self.shown, Turns):
+            return self.shown, path
+        empty, runs, name, rest = path.split("/", 3) if path.count("/") > 2 else ("", "", "", "")
+        if (empty, runs) != ("", "runs"):
+            raise KeyError(path)
+        folder = self.shown.path_of(unquote(name))
+        if folder is None:
+            raise KeyError(path)
+        with self._opening:
+            turns = self._opened.pop(name, None) or Turns(folder)
+            self._opened[name] = turns
+            while len(self._opened) > MAX_OPENED:
+                del self._opened[next(iter(self._opened))]
+        return turns, f"/{rest}"
+
+    def shutdown(self) -> None:
+        """End the server, and every page that follows it."""
+        self.stopping.set()
+        super().shutdown()
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: Viewer
 
     def do_GET(self) -> None:
-        """Answer with the page, with new rows, or with one turn."""
-        where = urlparse(self.path)
+        """Answer with a page, with new rows, or with one turn."""
+        where, shown = urlparse(self.path), self.server.shown
         try:
             if not self._is_meant():
                 self._fail(HTTPStatus.FORBIDDEN, "this server answers only this machine\n")
-            elif where.path == "/":
-                text = _page(self.server.turns, [], {}, live=True)
-                self._send(text, "text/html; charset=utf-8")
-            elif where.path == "/rows.json":
-                after = int(parse_qs(where.query).get("after", ["0"])[0])
-                self.server.turns.look()
-                self._json(self.server.turns.rows[max(after, 0) :])
-            elif where.path == "/steps.json":
-                turns, known = self.server.turns, parse_qs(where.query).get("known", ["-1"])[0]
-                changed = int(known) != turns.step_version
-                steps = turns.steps() if changed else None
-                self._json({"version": turns.step_version, "steps": steps})
-            elif where.path == "/turn.json":
-                number = int(parse_qs(where.query)["n"][0])
-                self._json(self.server.turns.whole(range(len(self.server.turns.rows))[number]))
+            elif isinstance(shown, RunList) and where.path == "/":
+                self._send(runs_page([], shown.folder, live=True), "text/html; charset=utf-8")
+            elif isinstance(shown, RunList) and where.path == "/events":
+                self._follow(shown)
             else:
-                self._fail(HTTPStatus.NOT_FOUND, "nothing here\n")
+                self._answer(*self.server.turns_at(where.path), parse_qs(where.query))
         except (ValueError, KeyError, IndexError):
-            self._fail(HTTPStatus.BAD_REQUEST, "no such turn\n")
+            self._fail(HTTPStatus.BAD_REQUEST, "no such run or turn\n")
         except RecordError as error:
             self._fail(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+
+    def _answer(self, turns: Turns, path: str, query: dict[str, list[str]]) -> None:
+        if path == "/":
+            self._send(_page(turns, [], {}, live=True), "text/html; charset=utf-8")
+        elif path == "/rows.json":
+            after = int(query.get("after", ["0"])[0])
+            turns.look()
+            self._json(turns.rows[max(after, 0) :])
+        elif path == "/steps.json":
+            changed = int(query.get("known", ["-1"])[0]) != turns.step_version
+            steps = turns.steps() if changed else None
+            self._json({"version": turns.step_version, "steps": steps})
+        elif path == "/turn.json":
+            self._json(turns.whole(range(len(turns.rows))[int(query["n"][0])]))
+        else:
+            self._fail(HTTPStatus.NOT_FOUND, "nothing here\n")
+
+    def _follow(self, runs: RunList) -> None:
+        """Send the rows that change, as server-sent events, until the page is closed."""
+        self.send_response(HTTPStatus.OK)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("cache-control", "no-store")
+        self.end_headers()
+        known = -1
+        with suppress(OSError):
+            while not self.server.stopping.is_set():
+                complete = runs.look(LOOK_S)
+                rows, version = runs.rows(known), runs.version
+                # Without news a comment, so that a closed page is noticed.
+                text = json.dumps({"rows": rows, "complete": complete}, separators=(",", ":"))
+                line = f"data: {text}\n\n" if rows or known < 0 else ": nothing new\n\n"
+                self.wfile.write(line.encode())
+                self.wfile.flush()
+                known = version
+                self.server.stopping.wait(FOLLOW_S if complete else 0.0)
 
     def _is_meant(self) -> bool:
         """Tell whether the host is ours. A foreign page could use another name for this machine."""

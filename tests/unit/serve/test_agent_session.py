@@ -229,7 +229,6 @@ def test_the_facts_of_an_answer_agree_with_its_text(session):
         "verdict": "correct",
         "reason": "library_call",
         "speedup": 1.42,
-        "speedup": 1.42,
         "speedup_low": 1.36,
         "speedup_high": 1.47,
         "best_turn": 1,
