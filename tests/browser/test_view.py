@@ -127,7 +127,7 @@ def test_new_turns_appear_while_a_run_continues(browser, viewer):
     page = shown(browser, viewer.url)
     item = EvalSummary(protocol="strict", verdict="correct", speedup=9.0, low=8.0, high=10.0)
     ask = Ask(id=f"{PROBLEM}#0.5", problem=PROBLEM, turn=5)
-    with EventLog(viewer.turns.folder) as log:
+    with EventLog(viewer.shown.folder) as log:
         log.append(TurnFinished(turn=Turn(ask=ask, judgements=(item,))))
     limit = time.monotonic() + 10
     while count(page, "#rows tbody tr") != 6:

@@ -38,7 +38,7 @@ READ_BYTES = 1 << 20
 
 @dataclass
 class ListedRun:
-    """What is known of one run. Lifetime: that of its list."""
+    """The sums of one run. Lifetime: that of its list."""
 
     name: str
     path: Path
