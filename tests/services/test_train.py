@@ -307,3 +307,37 @@ def test_the_evaluator_world_judges_real_kernels(tmp_path):
     second = [messages for messages in copyist.shown if len(messages) == 3]
     assert any("Verdict: correct" in messages[2].text for messages in second)
     assert any("there is no code" in messages[2].text for messages in second)
+
+
+def test_the_runs_of_supervised_training_open_as_reports(place):
+    tool = [sys.executable, "-m", "tilewright"]
+    where = {"capture_output": True, "text": True, "cwd": place, "timeout": 200}
+    words = ["train", "sft", "toy.yaml", "--json", "--set", "overrides.sft.epochs=1"]
+    answer = subprocess.run([*tool, *words], **where)
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    document = json.loads(answer.stdout)
+    # The next command can be copied.
+    assert f"tilewright train rl toy.yaml --set model.path={document['model']}" in answer.stderr
+    report = subprocess.run([*tool, "report", document["run"]], **where)
+    assert report.returncode == 0, report.stderr
+    assert (place / document["run"] / "report.html").is_file()
+
+
+def test_the_phases_of_a_step_are_shown(place):
+    overrides = ("overrides.optimizer.steps=2", "data.held_out=''")
+    folder = begun(place, "phases", *overrides)
+    seen: list[tuple[int, int, str]] = []
+    train_rl(
+        settings(place, *overrides), folder, print, silent, reached=lambda *at: seen.append(at)
+    )
+    names = [(done, total, phase.partition(",")[0]) for done, total, phase in seen]
+    sampling, updating = "sampling and judging replies", "updating the model"
+    assert names == [
+        (0, 2, sampling),
+        (0, 2, updating),
+        (1, 2, "saving"),
+        (1, 2, sampling),
+        (1, 2, updating),
+        (2, 2, "saving"),
+    ]
+    assert "tokens/s" in seen[3][2]

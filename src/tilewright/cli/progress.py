@@ -109,6 +109,11 @@ class Progress:
         self._reached_at = now, done
         self._rich.update(self._id, total=total, completed=done, left=self._left(total - done))
 
+    def in_phase(self, done: int, total: int, phase: str) -> None:
+        """Show that `done` of `total` are done, and what goes on now."""
+        self.reached(done, total)
+        self._update(phase)
+
     def _left(self, count: int) -> str:
         """Return the estimated time of `count` more items, or nothing.
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tilewright import config
-from tilewright._version import __version__
 from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready_to_judge
 from tilewright.cli.output import print_line
 from tilewright.cli.run_output import check_unchanged, run_progress
 from tilewright.cli.train_replay import command as replay
 from tilewright.errors import ConfigError
-from tilewright.records.event_log import EVENTS, EventLog, read_events
-from tilewright.records.events import RunStarted
+from tilewright.records.event_log import read_events
 from tilewright.records.run_folder import create_run
 from tilewright.rl.training_config import TrainConfig, load_training
 from tilewright.rl.worlds import EVALUATOR
@@ -56,22 +55,13 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
     """
     settings, folder = _opened(given)
     engine = importlib.import_module(f"{ENGINE}.sft")
-    if not (folder / EVENTS).exists():
-        begun = RunStarted(
-            kind="train",
-            name="cold start",
-            problems=", ".join(settings.data.conversations),
-            protocols=("strict",),
-            evaluator=__version__,
-            device="none",
-        )
-        with EventLog(folder) as log:
-            log.append(begun)
     with run_progress("train sft", folder) as progress:
-        document = engine.train_sft(settings, folder, progress.note)
+        document = engine.train_sft(settings, folder, progress.note, reached=progress.in_phase)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
-    print_line(f"model {document['model']}; next: tilewright train rl CONFIG --set model.path=...")
+    model, file = document["model"], given["file"] or folder / "run.yaml"
+    words = ["tilewright", "train", "rl", str(file), "--set", f"model.path={model}"]
+    print_line(f"model {model}; next: {shlex.join(words)}")
     return 0
 
 
@@ -89,7 +79,9 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     if settings.world == EVALUATOR:
         ready_to_judge(settings.settings)
     with run_progress("train rl", folder) as progress:
-        document = engine.train_rl(settings, folder, progress.note, progress)
+        document = engine.train_rl(
+            settings, folder, progress.note, progress, reached=progress.in_phase
+        )
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
     model = document["model"]

@@ -131,6 +131,13 @@ def metrics_line(metrics: Values) -> str:
     return ", ".join(f"{name} {value:.3g}" for name, value in shown if value is not None)
 
 
+def speed_text(metrics: Values) -> str:
+    """Return the trained tokens per second of a step for a line of progress; empty before one."""
+    seconds = sum(value or 0.0 for name, value in metrics.items() if name.startswith("seconds/"))
+    tokens = metrics.get("trained_tokens")
+    return f", {tokens / seconds:.0f} tokens/s" if tokens and seconds else ""
+
+
 def unjudged_warning(metrics: Values, section: HealthSection) -> str:
     """Return a warning if too many turns of a step are unjudged, else an empty text."""
     unjudged = metrics["unjudged"] or 0.0

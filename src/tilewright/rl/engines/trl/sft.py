@@ -23,6 +23,8 @@ from tilewright.rl.engines.trl.checkpoints import Checkpointing, PlainTrainer, l
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.worlds import NO_DEVICE
 
+Reached = Callable[[int, int, str], None]
+
 
 class ConversationTrainer(PlainTrainer, SFTTrainer):  # type: ignore[misc]
     """Trains on conversations. Lifetime: one session."""
@@ -31,8 +33,8 @@ class ConversationTrainer(PlainTrainer, SFTTrainer):  # type: ignore[misc]
 class _StepLog(TrainerCallback):  # type: ignore[misc]
     """Records the metrics of each step. Lifetime: one session."""
 
-    def __init__(self, log: EventLog, note: Callable[[str], None]) -> None:
-        self._log, self._note = log, note
+    def __init__(self, log: EventLog, note: Callable[[str], None], reached: Reached) -> None:
+        self._log, self._note, self._reached = log, note, reached
         self.losses: list[float] = []
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
@@ -43,10 +45,20 @@ class _StepLog(TrainerCallback):  # type: ignore[misc]
             self._log.append(Stepped(step=step, batch="sft", figures=metrics))
             self.losses.append(loss)
             self._note(f"step {step}, loss {loss:.4f}, gradient {gradient:.3f}")
+            self._reached(step, state.max_steps, f"loss {loss:.3f}")
 
 
-def train_sft(config: TrainConfig, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+def train_sft(
+    config: TrainConfig,
+    folder: Path,
+    note: Callable[[str], None],
+    *,
+    reached: Reached = lambda *_: None,
+) -> dict[str, Any]:
     """Train on conversations until all epochs are over; return a summary.
+
+    `note` receives a line for each step, and `reached` the number of finished steps, that of all
+    steps, and the loss.
 
     Without `model.path` it creates a model. It continues from the last complete checkpoint.
 
@@ -79,7 +91,7 @@ def train_sft(config: TrainConfig, folder: Path, note: Callable[[str], None]) ->
     with EventLog(folder) as log:
         if not begun:
             _begin(config, folder, log)
-        steps = _StepLog(log, note)
+        steps = _StepLog(log, note, reached)
         trainer.add_callback(steps)
         trainer.train(resume_from_checkpoint=latest(folder / "checkpoints"))
     model = trainer.accelerator.unwrap_model(trainer.model)
