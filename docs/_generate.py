@@ -24,6 +24,7 @@ import _hacks
 import _http
 import _migration
 import _presets
+import _support
 import _systems
 import click
 from pydantic import BaseModel
@@ -78,6 +79,7 @@ def pages() -> dict[Path, str]:
         "plugins.md": plugins_page(),
         "presets.md": _presets.page(table),
         "records.md": records_page(),
+        "support.md": _support.page(table),
         "systems.md": _systems.page(table),
     }
     found = {REFERENCE / name: BANNER + text for name, text in markdown.items() if text}

@@ -90,7 +90,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
 
     def score(step: int) -> None:
         every = config.scores.every
-        if not config.data.held_out or (step != steps and (not every or step % every)):
+        if not run.held_out or (step != steps and (not every or step % every)):
             return
         reached(step, steps, "scoring the held-out problems")
         if (played := run.score(step, sampler)) is not None:
