@@ -24,7 +24,7 @@ MAX_PAGE_BYTES = 8_000_000
 """Largest size of an exported page."""
 MAX_OPENED = 16
 """Runs of a folder whose turns are kept for their pages."""
-LOOK_S, FOLLOW_S = 0.5, 1.0
+READ_LIMIT_S, FOLLOW_S = 0.5, 1.0
 """Most seconds of reading between two messages to a page, and seconds between two looks."""
 TURNING = frozenset({"first correct", "best so far", "new leader", "leader lost", "hack"})
 """Marks of turns that change the course of a search."""
@@ -175,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
         known = -1
         with suppress(OSError):
             while not self.server.stopping.is_set():
-                complete = runs.look(LOOK_S)
+                complete = runs.look(READ_LIMIT_S)
                 rows, version = runs.rows(known), runs.version
                 # Without news a comment, so that a closed page is noticed.
                 text = json.dumps({"rows": rows, "complete": complete}, separators=(",", ":"))
