@@ -10,11 +10,11 @@ from tilewright.cli.options import JSON, option, switch
 from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.render import show_result, table
 from tilewright.errors import writing
+from tilewright.reports.comparison_page import as_page
 from tilewright.reports.run_comparison import (
     COLUMNS,
     as_document,
     as_markdown,
-    as_page,
     cells,
     compare_runs,
     compared_run,

@@ -1,4 +1,4 @@
-"""Two runs compared: the document, the headline, and the tables as Markdown and as a page."""
+"""Two runs compared: the document, the headline, and the table as Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -188,26 +187,3 @@ def as_markdown(found: RunComparison) -> str:
 def _line(values: Sequence[str]) -> str:
     plain = (" ".join(value.split()).replace("|", "\\|").replace("<", "&lt;") for value in values)
     return f"| {' | '.join(plain)} |"
-
-
-def as_page(found: RunComparison) -> str:
-    """Return one HTML page that works from disk: the headline, and all problems."""
-    folder = Path(__file__).parent
-    style = (folder / "page.css").read_text(encoding="utf-8")
-    title = f"{found.before.folder} and {found.after.folder}"
-    head = "".join(f"<th scope=col>{name}</th>" for name in COLUMNS)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in cells(row))}</tr>"
-        for row in found.rows
-    )
-    said = "".join(f"<p>{escape(text)}</p>" for text in notes(found))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>{style}</style></head><body>"
-        f"<header><h1>{escape(headline(found))}</h1><p>{escape(title)}</p></header>"
-        f'<main>{said}<div class="wide"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div></main></body></html>\n"
-    )
