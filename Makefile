@@ -23,11 +23,12 @@ ORIGINALS ?= $(VENV)/bin/python
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
+SITE   := $(VENV)/installed-site
 PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check fix docs changelog corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check fix docs docs-site pictures changelog corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -69,6 +70,18 @@ fix: $(STAMP)  ## format, and repair what the linter can
 
 docs: $(STAMP)  ## generate docs/reference
 	$(BIN)/python docs/_generate.py
+
+# Nothing else needs these packages.
+$(SITE): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS),site]'
+	@touch $@
+
+docs-site: $(SITE)  ## build the pages of docs as a site in out/site
+	$(BIN)/python docs/_site.py
+
+pictures: $(SITE)  ## make the verdict table of the demo and docs/images again, with Chromium
+	$(BIN)/python docs/_demo_table.py
+	$(BIN)/python docs/_screenshots.py
 
 changelog: $(STAMP)  ## show the news fragments of changelog.d as bullets
 	$(BIN)/towncrier build --draft --version Unreleased
