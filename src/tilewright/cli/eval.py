@@ -107,7 +107,7 @@ def _check(given: dict[str, Any]) -> None:
     "--protocol",
     "eval.protocol",
     "Rules of measurement: ours, or those that the benchmark published.",
-    type=click.Choice(["strict", "official"]),
+    type=options.Choice(["strict", "official"]),
 )
 @repeated("--python-path", "DIR", PATHS_HELP, "python_paths")
 @switch("--watch", "Evaluate again whenever a file is saved, until Ctrl-C.")
@@ -163,8 +163,8 @@ def _check_bar(bar: Bar | None, settings: Config) -> None:
     official, timed = settings.eval.protocol == "official", settings.eval.timing.enabled
     if bar is not None and (official or not timed):
         what = "--protocol official" if official else "eval.timing.enabled=false"
-        why = ": the published rules give no interval" if official else ""
-        raise ConfigError(f"--min-speedup and {what} contradict each other{why}")
+        why = "the published rules give no interval" if official else "nothing is timed"
+        raise ConfigError(f"--min-speedup and {what} contradict each other: {why}")
 
 
 def _judge(

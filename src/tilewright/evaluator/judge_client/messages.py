@@ -123,6 +123,7 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
     tf32: bool
     compares_overwritten: bool
     buffers: list[str] = field(default_factory=list)
+    file: str = "problem.py"
 
 
 class MapInputs(Request[Done], kind="map"):
