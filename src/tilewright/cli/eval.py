@@ -22,7 +22,7 @@ from tilewright.cli.progress import Progress
 from tilewright.cli.render import report_view, show_result, speed_of
 from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
-from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
+from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, reason_of
 from tilewright.executors.factory import device_model
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.run_folder import read_report
@@ -156,7 +156,7 @@ def _request(given: dict[str, Any], settings: Config) -> EvalRequest:
             allow_imports=given["python_paths"],
         )
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{given['candidate']}: cannot be read as text: {error}") from error
+        raise ConfigError(f"{given['candidate']}: {reason_of(error)}") from error
 
 
 def _check_bar(bar: Bar | None, settings: Config) -> None:

@@ -73,9 +73,10 @@ def _check_address(address: str) -> None:
             with contextlib.suppress(TimeoutError):
                 answer = opened.recv(64)
     except (OSError, UnicodeError) as error:
+        reason = f"not reached within {CONNECT_S:g} s: {reason_of(error)}"
         raise ConfigError(
-            f"{named}: not reached within {CONNECT_S:g} s: {reason_of(error)}; check that it is the "
-            "address that ray start --head printed, and that the node runs"
+            f"{named}: {reason}; check that it is the address that ray start --head printed, and "
+            "that the node runs"
         ) from error
     # With TLS, Ray sends no answer or an alert.
     if answer and answer[3:4] != SETTINGS and answer[:1] != TLS_ALERT:

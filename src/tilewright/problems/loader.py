@@ -58,17 +58,16 @@ def read_problem(path: Path, *, group: str = "") -> Problem:
 
 
 def parse_problem(
-    text: str, identity: str, stem: str, where: str, file: str = "problem.py"
+    text: str, identity: str, stem: str, where: str, file: str | None = None
 ) -> Problem:
     """Return the problem in `text`; `stem` is the entry's name where the text gives none.
 
-    Errors of the problem's code name `file`.
+    `file` is the name of the file at `where`, if it holds nothing else; errors name its lines.
     """
     try:
         tree = parse_tree(text)
     except SyntaxError as error:
-        place = f"{where}:{error.lineno}" if error.lineno else where
-        raise ProblemError(f"{place}: not Python: {error.msg}") from error
+        raise ProblemError(_not_python(error, where, file)) from error
     except (ValueError, RecursionError, MemoryError) as error:
         # The last two: nested deeper than Python's parser can follow.
         raise ProblemError(f"{where}: not Python: {error or 'nested too deeply'}") from error
@@ -78,7 +77,7 @@ def parse_problem(
         kind, entry, cases = "module", "ModelNew", [Case(name="default")]
     elif {"reference", "inputs"} <= defined:
         kind, entry = "function", literals.get("ENTRY", stem)
-        cases = _cases(literals.get("CASES"), _place_of("CASES", tree, where))
+        cases = _cases(literals.get("CASES"), _place_of("CASES", tree, where) if file else where)
     else:
         lacks = "neither `Model` and `get_inputs` nor `reference`, `inputs` and `CASES`"
         fault = f"it defines {lacks}" if text.strip() else "it is empty"
@@ -90,7 +89,7 @@ def parse_problem(
         found = Problem(
             id=identity,
             kind=kind,
-            source=SourceFile(path=file, text=text),
+            source=SourceFile(path=file or "problem.py", text=text),
             entry=entry,
             cases=tuple(cases),
             mode=literals.get("MODE", "train"),
@@ -140,6 +139,13 @@ def _cases(value: Any, where: str) -> list[Case]:  # noqa: ANN401 - a literal of
     if len(set(names)) != len(names):
         raise ProblemError(f"{where}: two of CASES have the same name")
     return cases
+
+
+def _not_python(error: SyntaxError, where: str, file: str | None) -> str:
+    if file is None or error.lineno is None:
+        line = f" on line {error.lineno} of the code" if error.lineno else ""
+        return f"{where}: not Python: {error.msg}{line}"
+    return f"{where}:{error.lineno}: not Python: {error.msg}"
 
 
 def _place_of(name: str, tree: ast.Module, where: str) -> str:

@@ -38,12 +38,10 @@ def fault_text(fault: Mapping[str, Any]) -> str:
 
 def _expected(kind: str, context: Mapping[str, Any]) -> str:
     limits = [f"{words} {_shown(context[key])}" for key, words in _LIMITS.items() if key in context]
+    unit = "characters" if kind.startswith("string_") else "items"
     counts = [
         f"{words} {context[key]} {unit}"
-        for key, words, unit in (
-            ("min_length", "at least", "of them"),
-            ("max_length", "at most", "of them"),
-        )
+        for key, words in (("min_length", "at least"), ("max_length", "at most"))
         if key in context
     ]
     return _KINDS.get(kind) or context.get("expected") or " and ".join(limits or counts)
