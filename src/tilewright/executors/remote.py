@@ -108,7 +108,7 @@ class RemoteExecutor(Executor):
     """
 
     def __init__(self, url: str, *, token: str | None = None, patience_s: float = 300.0) -> None:
-        parts = urlsplit(url)
+        parts = urlsplit(url if isinstance(url, str) else "")
         try:
             port = parts.port
         except ValueError as error:

@@ -33,6 +33,9 @@ def build_request(
     seed: str | None = None,
 ) -> EvalRequest:
     """Return the request for these arguments; a broken candidate still gives one."""
+    for name, value in (("language", language), ("entry", entry)):
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"{name}: expected text, got {type(value).__name__}")
     target = problem_of(problem, settings.home)
     for path in allow_imports:
         if not Path(path).is_dir():

@@ -25,15 +25,18 @@ _KINDS = {
 _LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 
 
-def fault_text(fault: Mapping[str, Any]) -> str:
-    """Return what is wrong with one value; `fault` is a row of `ValidationError.errors()`."""
+def fault_text(fault: Mapping[str, Any], *, quotes: bool = True) -> str:
+    """Return what is wrong with one value; `fault` is a row of `ValidationError.errors()`.
+
+    `quotes` tells whether the text may hold the value.
+    """
     kind, context = fault["type"], fault.get("ctx", {})
     if kind == "value_error":
         return str(context.get("error", fault["msg"]))
     expected = _expected(kind, context)
     if not expected:
         return str(fault["msg"])
-    return f"expected {expected}, got {quoted(fault['input'])}"
+    return f"expected {expected}" + (f", got {quoted(fault['input'])}" if quotes else "")
 
 
 def _expected(kind: str, context: Mapping[str, Any]) -> str:
@@ -85,7 +88,7 @@ def first_fault(error: ValidationError, names: Mapping[str, str] | None = None) 
     return with_path(".".join(parts), fault)
 
 
-def with_path(path: str, fault: Mapping[str, Any]) -> str:
+def with_path(path: str, fault: Mapping[str, Any], *, quotes: bool = True) -> str:
     """Return a fault and the field that has it."""
     if fault["type"] == "missing":
         return f"the field `{path}` is missing"
@@ -93,4 +96,5 @@ def with_path(path: str, fault: Mapping[str, Any]) -> str:
         return f"there is no field `{path}`"
     if fault["type"] == "json_invalid":
         return "not JSON"
-    return f"{path}: {fault_text(fault)}" if path else fault_text(fault)
+    text = fault_text(fault, quotes=quotes)
+    return f"{path}: {text}" if path else text

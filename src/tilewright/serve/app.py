@@ -53,6 +53,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
+TEXTS = "POST /v1/evaluations takes `code` and `problem`"
 FIELDS = {*schemas.Submission.model_fields, *evaluations.TextSubmission.model_fields}
 """Fields of submissions, for a message about a misspelt one."""
 
@@ -155,8 +156,13 @@ def _said(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "json_invalid":
         return f"the body is not JSON from character {fault['loc'][-1]} on"
     path = ".".join(map(str, fault["loc"][1:]))
-    hint = suggestion(path, FIELDS) if fault["type"] == "extra_forbidden" else ""
-    return "; ".join(filter(None, (with_path(path, fault), hint)))
+    if not path:
+        return "the body must be a JSON object, sent with content-type: application/json"
+    hint = ""
+    if fault["type"] == "extra_forbidden":
+        elsewhere = path in evaluations.TextSubmission.model_fields
+        hint = TEXTS if elsewhere else suggestion(path, FIELDS)
+    return "; ".join(filter(None, (with_path(path, fault, quotes=False), hint)))
 
 
 async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
