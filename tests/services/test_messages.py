@@ -8,6 +8,8 @@ import os
 import shlex
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,24 @@ def test_a_bad_input_gets_the_golden_message(row, places, monkeypatch):
     assert (code, message) == (row["exit"], filled(row["message"], places)), output
     for word in FORBIDDEN:
         assert word not in message + output
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "command" in row][::30], ids=title)
+def test_a_process_of_its_own_answers_the_same(row, places):
+    # The others run in this process: each start of one takes half a second.
+    words = [sys.executable, "-m", "tilewright", *shlex.split(row["command"])]
+    environment = {**os.environ, "TILEWRIGHT_HOME": os.path.join(places["folder"], "home")}
+    done = subprocess.run(
+        words,
+        cwd=places["folder"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    message = filled(row["message"], places).replace("(tilewright ", "(python -m tilewright ")
+    assert (done.returncode, done.stderr) == (row["exit"], f"{ERROR}{message}\n")
 
 
 def test_there_are_enough_rows_and_none_twice():
