@@ -125,7 +125,8 @@ def test_a_bad_input_gets_the_golden_message(row, places, monkeypatch):
 def test_a_process_of_its_own_answers_the_same(row, places):
     # The others run in this process: each start of one takes half a second.
     words = [sys.executable, "-m", "tilewright", *shlex.split(row["command"])]
-    environment = {**os.environ, "TILEWRIGHT_HOME": os.path.join(places["folder"], "home")}
+    home = {"TILEWRIGHT_HOME": os.path.join(places["folder"], "home")}
+    environment = {**os.environ, **home, **row.get("environment", {})}
     done = subprocess.run(
         words,
         cwd=places["folder"],

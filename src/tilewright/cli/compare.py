@@ -33,7 +33,7 @@ REGRESSED = 1
 @click.argument("after", metavar="AFTER")
 @click.option(
     "--protocol",
-    type=options.Choice(["strict", "official"]),
+    type=options.WordChoice(["strict", "official"]),
     default="strict",
     show_default=True,
     help="Whose verdicts to compare.",

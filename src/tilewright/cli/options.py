@@ -47,7 +47,7 @@ class DeviceOption(SettingOption):
         return {"eval.device": first, "eval.devices": several}
 
 
-class Choice(_Words):
+class WordChoice(_Words):
     """One of several words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
@@ -89,7 +89,7 @@ def repeated(flag: str, metavar: str | None, help: str, *names: str, **extra: An
 
 
 def choice(flag: str, values: Sequence[str], default: str, help: str, *names: str) -> Decorator:
-    kind = Choice(values)
+    kind = WordChoice(values)
     return click.option(flag, *names, type=kind, default=default, show_default=True, help=help)
 
 
@@ -167,7 +167,7 @@ def load_settings(
 
 
 def _check_language(name: str | None, settings: Config) -> None:
-    """Refuse an unknown language before a model is asked for a candidate in it."""
+    """Refuse an unknown language before a run begins."""
     known = catalogue("languages", packages=settings.plugins)
     if name is not None and name not in known:
         hint = suggestion(name, known) or f"known: {', '.join(known)}"

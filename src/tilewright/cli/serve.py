@@ -38,7 +38,7 @@ HOST_HELP = "Address at which the server listens."
 @click.option(
     "--executor",
     "where",
-    type=options.Choice((LOCAL, RAY)),
+    type=options.WordChoice((LOCAL, RAY)),
     help="Judge on this machine, or on the devices of a Ray cluster. (executor)",
 )
 @option("--ray-address", "HOST:PORT", RAY_HELP)
@@ -47,7 +47,7 @@ HOST_HELP = "Address at which the server listens."
     "--protocol",
     "serve.protocol",
     "Scoring rules of the KernelGYM endpoints.",
-    type=options.Choice(["strict", "kernelgym"]),
+    type=options.WordChoice(["strict", "kernelgym"]),
 )
 @options.SETTINGS
 @click.pass_context
@@ -141,7 +141,7 @@ def token() -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=options.Choice(auth.SCOPES),
+    type=options.WordChoice(auth.SCOPES),
     help="An action that the token allows; default: submit and read. Repeatable.",
 )
 @options.SETTINGS

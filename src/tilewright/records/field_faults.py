@@ -1,4 +1,4 @@
-"""What is wrong with a value of a record, in words of ours: no text of the validator."""
+"""Faults of the values of a record, in words of ours: no text of the validator."""
 
 from __future__ import annotations
 

@@ -110,7 +110,6 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
     """Load a problem's source. `rule` is the published comparison rule; `None` is ours."""
 
     BODY: ClassVar[str] = "source"
-
     source: bytes
     problem_kind: str
     mode: str
