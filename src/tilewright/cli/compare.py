@@ -33,7 +33,7 @@ REGRESSED = 1
 @click.argument("after", metavar="AFTER")
 @click.option(
     "--protocol",
-    type=options.WordChoice(["strict", "official"]),
+    type=options.OneOf(["strict", "official"]),
     default="strict",
     show_default=True,
     help="Whose verdicts to compare.",

@@ -107,7 +107,7 @@ def _check(given: dict[str, Any]) -> None:
     "--protocol",
     "eval.protocol",
     "Rules of measurement: ours, or those that the benchmark published.",
-    type=options.WordChoice(["strict", "official"]),
+    type=options.OneOf(["strict", "official"]),
 )
 @repeated("--python-path", "DIR", PATHS_HELP, "python_paths")
 @switch("--watch", "Evaluate again whenever a file is saved, until Ctrl-C.")

@@ -47,7 +47,7 @@ class DeviceOption(SettingOption):
         return {"eval.device": first, "eval.devices": several}
 
 
-class WordChoice(_Words):
+class OneOf(_Words):
     """One of several words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
@@ -89,7 +89,7 @@ def repeated(flag: str, metavar: str | None, help: str, *names: str, **extra: An
 
 
 def choice(flag: str, values: Sequence[str], default: str, help: str, *names: str) -> Decorator:
-    kind = WordChoice(values)
+    kind = OneOf(values)
     return click.option(flag, *names, type=kind, default=default, show_default=True, help=help)
 
 

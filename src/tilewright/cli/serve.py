@@ -38,7 +38,7 @@ HOST_HELP = "Address at which the server listens."
 @click.option(
     "--executor",
     "where",
-    type=options.WordChoice((LOCAL, RAY)),
+    type=options.OneOf((LOCAL, RAY)),
     help="Judge on this machine, or on the devices of a Ray cluster. (executor)",
 )
 @option("--ray-address", "HOST:PORT", RAY_HELP)
@@ -47,7 +47,7 @@ HOST_HELP = "Address at which the server listens."
     "--protocol",
     "serve.protocol",
     "Scoring rules of the KernelGYM endpoints.",
-    type=options.WordChoice(["strict", "kernelgym"]),
+    type=options.OneOf(["strict", "kernelgym"]),
 )
 @options.SETTINGS
 @click.pass_context
@@ -141,7 +141,7 @@ def token() -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=options.WordChoice(auth.SCOPES),
+    type=options.OneOf(auth.SCOPES),
     help="An action that the token allows; default: submit and read. Repeatable.",
 )
 @options.SETTINGS

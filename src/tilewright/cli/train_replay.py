@@ -59,7 +59,7 @@ SHARES = ("correct", "filtered", "kept_profiling", "learned")
     "--preset",
     "names",
     multiple=True,
-    type=options.WordChoice(list(PRESETS)),
+    type=options.OneOf(list(PRESETS)),
     help="Preset of the estimator. Repeatable; default: all of them.",
 )
 @click.option("--seed", type=int, help="Seed of PRS; default: the seed of the run, else 0.")
