@@ -16,14 +16,18 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from tilewright._version import __version__
 from tilewright.config import LOCAL, Config, Given, settings_of
+from tilewright.errors import ConfigError
 from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.devices.recorded_environment import environment
 from tilewright.executors.base import Executor, Progress, ignore_progress
 from tilewright.executors.factory import open_executor
 from tilewright.problems.requests import build_request
 from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
+from tilewright.records.field_faults import first_fault
 from tilewright.records.run_folder import lookup, remember, work_key
 from tilewright.registry import selected_checks
 
@@ -36,7 +40,7 @@ def evaluate(
     candidate: str | Path | Candidate | Callable[..., Any],
     problem: str | Path | Problem | tuple[Callable[..., Any], Callable[..., Any]],
     *,
-    baselines: Sequence[str] | None = None,
+    baselines: str | Sequence[str] | None = None,
     protocol: str | None = None,
     language: str | None = None,
     entry: str | None = None,
@@ -64,15 +68,21 @@ def evaluate(
         ProblemError: the problem cannot be used.
         InfrastructureError: an internal error occurred twice.
     """
-    settings = settings_of(config)
-    section = settings.eval.model_dump()
-    if protocol is not None:
-        section["protocol"] = protocol
-    if baselines is not None:
-        section["baselines"] = tuple(baselines)
-    settings = settings.model_copy(update={"eval": settings.eval.model_validate(section)})
+    settings = _with_arguments(settings_of(config), protocol=protocol, baselines=baselines)
     request = build_request(candidate, problem, settings, language=language, entry=entry)
     return evaluate_request(request, settings, progress)
+
+
+def _with_arguments(settings: Config, **given: object) -> Config:
+    """Return the settings with those of `eval` that arguments give."""
+    section = settings.eval.model_dump()
+    for name, value in given.items():
+        if value is not None:
+            section[name] = (value,) if name == "baselines" and isinstance(value, str) else value
+    try:
+        return settings.model_copy(update={"eval": settings.eval.model_validate(section)})
+    except ValidationError as error:
+        raise ConfigError(first_fault(error)) from error
 
 
 async def evaluate_async(

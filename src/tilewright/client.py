@@ -290,8 +290,14 @@ class _Stream:
 
 
 def _path(key: str) -> str:
+    if not isinstance(key, str):
+        text = f"expected the text that `submit` returned, got {type(key).__name__}"
+        raise errors.ConfigError(f"key: {text}")
     return f"/v1/tasks/{quote(key, safe='')}"
 
 
 def _submission(request: EvalRequest, priority: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    if not isinstance(request, EvalRequest):
+        text = f"expected an EvalRequest, got {type(request).__name__}"
+        raise errors.ConfigError(f"request: {text}; `evaluate` takes source text and a problem")
     return {"request": request.model_dump(mode="json"), "priority": priority, **more}

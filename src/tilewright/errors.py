@@ -5,7 +5,10 @@ The behaviour of a candidate, however bad, is an outcome and never an exception.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+import errno
+import json
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -66,6 +69,50 @@ class RecordError(TilewrightError):
     exit_code = 6
 
 
+MAX_COMPARED = 200
+"""Most characters of a name that is compared with known ones."""
+_SYSTEM_REASONS = {
+    errno.ENOENT: "no such file or folder",
+    errno.EISDIR: "a folder, not a file",
+    errno.ENOTDIR: "a part of the path is a file",
+    errno.EEXIST: "a file of that name is there",
+    errno.EACCES: "you may not use it; change its permissions",
+}
+"""By the number of the system: what a person has to know."""
+
+
+def reason_of(error: OSError | ValueError | RecursionError) -> str:
+    """Return why a file cannot be read or written, in words, without its path.
+
+    A `ValueError` is one of a decoder: the text is not UTF-8, or not JSON.
+    """
+    if isinstance(error, OSError):
+        text = error.strerror or str(error)
+        return _SYSTEM_REASONS.get(error.errno or 0, text[:1].lower() + text[1:])
+    if isinstance(error, UnicodeDecodeError):
+        line = error.object[: error.start].count(b"\n") + 1
+        byte = error.object[error.start]
+        return f"not UTF-8 text: byte 0x{byte:02x} on line {line}; save the file as UTF-8"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON from line {error.lineno}, character {error.colno} on"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return str(error)
+
+
+def close_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the known name that is most similar; empty: none is."""
+    # The time grows with the product of the lengths.
+    near = difflib.get_close_matches(name[:MAX_COMPARED], list(known), n=1, cutoff=cutoff)
+    return near[0] if near else ""
+
+
+def suggestion(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return `did you mean NAME?` for the known name that is most similar; empty: none is."""
+    near = close_name(name, known, cutoff)
+    return f"did you mean {near}?" if near else ""
+
+
 @contextmanager
 def boundary(kind: type[TilewrightError], what: str) -> Iterator[None]:
     """Turn any exception of the block into `kind`, with `what` in its message.
@@ -86,4 +133,4 @@ def writing(what: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{what}: cannot be written: {error.strerror}") from error
+        raise ConfigError(f"{what}: cannot be written: {reason_of(error)}") from error

@@ -16,9 +16,16 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from tilewright.errors import PluginError, boundary
+from tilewright.errors import PluginError, boundary, suggestion
 
 KINDS = ("checks", "languages", "problem_sets", "strategies", "worlds")
+_ONE_OF = {
+    "checks": "check",
+    "languages": "language",
+    "problem_sets": "problem set",
+    "strategies": "strategy",
+    "worlds": "world",
+}
 OWN_PACKAGE = "tilewright"
 RENAMED: dict[str, Any] = json.loads(
     Path(__file__).with_name("renamed_plugins.json").read_text(encoding="utf-8")
@@ -86,8 +93,9 @@ def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> An
         installed = ", ".join(found) or "none"
         hint = ""
         if name in catalogue(kind):
-            hint = f"; {name!r} is installed, but the setting `plugins` does not admit its package"
-        raise PluginError(f"no plug-in {name!r} among {kind}; installed: {installed}{hint}")
+            hint = "it is installed, but the setting `plugins` does not admit its package"
+        near = suggestion(name, found) or f"installed: {installed}"
+        raise PluginError(f"no {_ONE_OF[kind]} {name!r}; {hint or near}")
     plugin = found[name]
     with boundary(PluginError, f"cannot import {plugin}"):
         try:

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 import tilewright
-from tests.services.test_serve import Server
+from tests.services.test_serve import Server, asked
 from tilewright.errors import ConfigError, ProblemError
 
 pytest.importorskip("fastapi")
@@ -86,6 +86,11 @@ PYTHON = [
     ("a reference alone", (GOOD, double), {}, "problem: a reference alone has no inputs"),
     ("a number as problem", (GOOD, 3), {}, "problem: expected an address, a path, source text"),
     ("an unknown setting", (GOOD, "softmax"), {"config": {"evl": 1}}, "did you mean eval?"),
+    ("one baseline", (GOOD, "softmax"), {"baselines": "eager"}, "correct"),
+    ("a number as entry", (GOOD, "softmax"), {"entry": 5}, "entry: expected text, got int"),
+    ("an unknown protocol", (GOOD, "softmax"), {"protocol": "lax"}, "'strict' or 'official'"),
+    ("an unknown language", (GOOD, "softmax"), {"language": "torhc"}, "did you mean torch?"),
+    ("bytes", (b"x = 1", "softmax"), {}, "or a Candidate, got bytes"),
     ("a number as config", (GOOD, "softmax"), {"config": 3}, "config: expected a mapping, a list"),
 ]
 
@@ -127,6 +132,17 @@ CLIENT = [
     ("a misspelt problem", (GOOD, "sofmax"), {}, "no problem 'sofmax'"),
     ("a path of the server", (GOOD, "/no/such/problem"), {}, "give its source text, the name of"),
     ("nothing", (None, "softmax"), {}, "candidate: expected source text"),
+    ("a number as entry", (GOOD, "softmax"), {"entry": 5}, "entry: expected text"),
+    ("an unknown language", (GOOD, "softmax"), {"language": "torhc"}, "did you mean torch?"),
+]
+METHODS = [
+    ("submit text", lambda c: c.submit(GOOD), "`evaluate` takes source text and a problem"),
+    ("submit texts", lambda c: c.submit_many([GOOD]), "`evaluate` takes source text and a problem"),
+    ("a report of nothing", lambda c: c.report(None), "key: expected the text that `submit`"),
+    ("an unknown task", lambda c: c.task("nope"), "you have no task 'nope'"),
+    ("a number as address", lambda _: tilewright.Client(8477), "executor 8477 is not an address"),
+    ("no scheme", lambda _: tilewright.Client("localhost:8477"), "write that of a tilewright"),
+    ("a path", lambda c: tilewright.Client(f"{c._url}/v1").queue(), "there is no such path; /docs"),
 ]
 
 
@@ -140,6 +156,15 @@ def test_a_call_of_the_client(server, arguments, options, wanted):
         return
     with pytest.raises((ConfigError, ProblemError)) as raised:
         client.evaluate(*arguments, **options)
+    assert wanted in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"), [row[1:] for row in METHODS], ids=[row[0] for row in METHODS]
+)
+def test_a_call_of_another_method(server, call, wanted):
+    with pytest.raises(ConfigError) as raised:
+        call(tilewright.Client(server.url))
     assert wanted in str(raised.value)
 
 
@@ -177,7 +202,42 @@ HTTP = [
         "an unknown field",
         {"code": GOOD, "problem": "softmax", "langauge": "torch"},
         422,
-        "langauge",
+        "there is no field `langauge`; did you mean language?",
+    ),
+    (
+        "source, not code",
+        {"source": GOOD, "problem": "softmax"},
+        422,
+        "the field `code` is missing",
+    ),
+    ("no problem", {"code": GOOD}, 422, "the field `problem` is missing"),
+    ("a list", [GOOD], 422, "the body must be a JSON object, sent with content-type"),
+    (
+        "an unknown language",
+        {"code": GOOD, "problem": "softmax", "language": "torhc"},
+        422,
+        "no language is called 'torhc'; did you mean torch?",
+    ),
+]
+PATHS = [
+    ("an old path", "POST", "/v1/evaluate", {}, 404, "there is no such path; /docs lists all"),
+    ("an unknown task", "GET", "/v1/tasks/nope", None, 404, "you have no task 'nope'"),
+    ("an unknown name", "DELETE", "/v1/tasks/nope", None, 404, "you have no task 'nope'"),
+    (
+        "texts as a task",
+        "POST",
+        "/v1/tasks",
+        {"code": GOOD},
+        422,
+        "POST /v1/evaluations takes `code` and `problem`",
+    ),
+    (
+        "a word as seconds",
+        "GET",
+        "/v1/tasks/nope?wait_s=long",
+        None,
+        422,
+        "wait_s: expected a number",
     ),
 ]
 
@@ -201,6 +261,23 @@ def test_a_call_over_http(server, body, status, wanted):
         assert json.loads(text)["verdict"] == wanted
     else:
         assert wanted in text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "wanted"),
+    [row[1:] for row in PATHS],
+    ids=[row[0] for row in PATHS],
+)
+def test_a_call_of_another_path(server, method, path, body, status, wanted):
+    found, text = asked(f"{server.url}{path}", body, method)
+    assert found == status
+    assert wanted in text
+
+
+def test_a_body_without_a_content_type(server):
+    found, text = asked(f"{server.url}/v1/evaluations", {"code": GOOD}, **{"content-type": "x/y"})
+    assert found == 422
+    assert "sent with content-type: application/json" in text
 
 
 def test_a_report_shows_itself():

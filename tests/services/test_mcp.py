@@ -64,7 +64,7 @@ async def connected(folder: Path, problem: str | None, *words: str) -> AsyncIter
             choosing = {"problems", "choose_problem"} if problem is None else set()
             assert tools == {"evaluate", "explain", "problem", "history", "best_code", *choosing}
 
-            async def call(name: str, **arguments: Any) -> tuple[bool, str]:
+            async def call(name: str, /, **arguments: Any) -> tuple[bool, str]:
                 heard, facts = arguments.pop("heard", None), arguments.pop("facts", None)
                 found = await session.call_tool(name, arguments, progress_callback=heard)
                 (content,) = found.content
@@ -77,7 +77,7 @@ async def connected(folder: Path, problem: str | None, *words: str) -> AsyncIter
             yield call
 
 
-async def said(call: Call, name: str, **arguments: Any) -> str:
+async def said(call: Call, name: str, /, **arguments: Any) -> str:
     """Call a tool that is to answer."""
     failed, text = await call(name, **arguments)
     assert not failed, text
@@ -378,6 +378,18 @@ CALLS = [
     ("explain", {"turn": "x"}, True, "explain: `turn` must be a whole number"),
     ("explain", {"turn": 99}, True, "there is no turn 99; the last ones are: 1, 2, 3, 4"),
     ("best_code", {}, False, "def softmax(x):"),
+    ("problem", {"name": "softmax"}, False, "def reference(x):"),
+    ("eval", {"code": "x = 1"}, True, "no tool 'eval'; did you mean evaluate?"),
+    ("submit", {}, True, "no tool 'submit'; the tools are evaluate, explain, problem"),
+    ("evaluate", {"source": "x = 1"}, True, "there is no argument `source`; it takes `code`"),
+    (
+        "evaluate",
+        {"code": "x = 1", "problem": "rmsnorm"},
+        True,
+        "there is no argument `problem`; it takes `code`",
+    ),
+    ("explain", {}, True, "explain: `turn` is missing"),
+    ("explain", {"turn": 0}, True, "there is no turn 0; the last ones are: 1, 2, 3, 4"),
 ]
 """Calls that a newcomer tries, in this order: tool, arguments, is it an error, and its text."""
 

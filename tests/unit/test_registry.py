@@ -56,7 +56,7 @@ def test_loading_returns_the_object(install):
 
 def test_an_unknown_name_lists_what_is_installed(install):
     install("fake-pack", {"zeta": "tw_zeta:THING"})
-    with pytest.raises(PluginError, match=r"no plug-in 'nope' among checks; installed: .*zeta"):
+    with pytest.raises(PluginError, match=r"no check 'nope'; installed: .*zeta"):
         load("checks", "nope")
 
 

@@ -57,7 +57,7 @@ FIXED = ("problems", "candidates", "protocols", "language", "device", "out", "fi
 @number("--workers", options.WORKERS_HELP, 1, 64, 1)
 @options.RESUME
 @click.option(
-    "--max-candidates", type=click.IntRange(1), help="Most evaluations of this invocation."
+    "--max-candidates", type=options.WholeNumber(1), help="Most evaluations of this invocation."
 )
 @options.DEVICE
 @options.JSON
@@ -144,7 +144,7 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
     protocols = tuple(part.strip() for part in (given["protocols"] or "strict").split(","))
     for name in protocols:
         if name not in PROTOCOLS or protocols.count(name) > 1:
-            raise ConfigError(f"--protocol {name!r}: {' or '.join(PROTOCOLS)}, each once")
+            raise ConfigError(f"--protocol {name!r}: write strict, official or strict,official")
     skipped: list[str] = []
     problems = find_problems(given["problems"], settings.home, skipped.append)
     answers = read_answers(given["candidates"], problems)

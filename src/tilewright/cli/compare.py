@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tilewright.cli import options
 from tilewright.cli.options import JSON, option, switch
 from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.render import show_result, table
@@ -32,7 +33,7 @@ REGRESSED = 1
 @click.argument("after", metavar="AFTER")
 @click.option(
     "--protocol",
-    type=click.Choice(["strict", "official"]),
+    type=options.OneOf(["strict", "official"]),
     default="strict",
     show_default=True,
     help="Whose verdicts to compare.",

@@ -17,6 +17,7 @@ from tilewright.cli import options
 from tilewright.cli.options import choice, load_settings, option, repeated
 from tilewright.cli.output import Skipped, print_line
 from tilewright.cli.progress import Progress
+from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.table_input import read_rows
 from tilewright.records.run_folder import create_run
@@ -35,7 +36,7 @@ SEED_HELP = "Seed that chooses those problems."
 TARGET_HELP = "FILE.jsonl, FILE.parquet, or a folder that `datasets.load_from_disk` reads."
 
 
-@click.group("data")
+@click.group("data", cls=CommandGroup)
 def command() -> None:
     """Convert runs to data sets, and data sets to runs."""
 

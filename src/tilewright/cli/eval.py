@@ -22,7 +22,7 @@ from tilewright.cli.progress import Progress
 from tilewright.cli.render import report_view, show_result, speed_of
 from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
-from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
+from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, reason_of
 from tilewright.executors.factory import device_model
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.run_folder import read_report
@@ -107,7 +107,7 @@ def _check(given: dict[str, Any]) -> None:
     "--protocol",
     "eval.protocol",
     "Rules of measurement: ours, or those that the benchmark published.",
-    type=click.Choice(["strict", "official"]),
+    type=options.OneOf(["strict", "official"]),
 )
 @repeated("--python-path", "DIR", PATHS_HELP, "python_paths")
 @switch("--watch", "Evaluate again whenever a file is saved, until Ctrl-C.")
@@ -156,15 +156,15 @@ def _request(given: dict[str, Any], settings: Config) -> EvalRequest:
             allow_imports=given["python_paths"],
         )
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{given['candidate']}: cannot be read as text: {error}") from error
+        raise ConfigError(f"{given['candidate']}: {reason_of(error)}") from error
 
 
 def _check_bar(bar: Bar | None, settings: Config) -> None:
     official, timed = settings.eval.protocol == "official", settings.eval.timing.enabled
     if bar is not None and (official or not timed):
         what = "--protocol official" if official else "eval.timing.enabled=false"
-        why = ": the published rules give no interval" if official else ""
-        raise ConfigError(f"--min-speedup and {what} contradict each other{why}")
+        why = "the published rules give no interval" if official else "nothing is timed"
+        raise ConfigError(f"--min-speedup and {what} contradict each other: {why}")
 
 
 def _judge(

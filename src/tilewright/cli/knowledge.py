@@ -11,6 +11,7 @@ import click
 from tilewright.cli.options import JSON, number, option
 from tilewright.cli.output import print_line, printable
 from tilewright.cli.render import show_result, table
+from tilewright.cli.usage_errors import CommandGroup
 from tilewright.knowledge.base import KnowledgeModule, load_knowledge
 from tilewright.knowledge.retrieval import MAX_MODULES, MAX_TOKENS, ranked, retrieve
 
@@ -23,7 +24,7 @@ FOLDER = option(
 )
 
 
-@click.group("knowledge")
+@click.group("knowledge", cls=CommandGroup)
 def command() -> None:
     """List, show or search the modules of the knowledge base.
 

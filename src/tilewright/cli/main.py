@@ -11,6 +11,7 @@ import click
 from tilewright._version import __version__
 from tilewright.cli.output import print_error, print_line
 from tilewright.cli.renamed_options import with_new_names
+from tilewright.cli.usage_errors import CommandGroup, usage_text
 from tilewright.errors import TilewrightError
 
 VERBS = (
@@ -21,7 +22,7 @@ VERBS = (
 INTERRUPTED = 130
 
 
-class Tool(click.Group):
+class Tool(CommandGroup):
     """A group whose errors are one line and whose exit codes are those of `tilewright.errors`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
@@ -46,8 +47,7 @@ class Tool(click.Group):
             print_line("interrupted")
             code = INTERRUPTED
         except click.UsageError as error:
-            path = error.ctx.command_path if error.ctx is not None else "tilewright"
-            print_error(f"{error.format_message()} ({path} --help lists every option)")
+            print_error(usage_text(error))
             code = 2
         except click.ClickException as error:
             print_error(error.format_message())
@@ -60,7 +60,7 @@ class Tool(click.Group):
         return code
 
 
-@click.group(cls=Tool, invoke_without_command=True)
+@click.group("tilewright", cls=Tool, invoke_without_command=True)
 @click.version_option(__version__, prog_name="tilewright", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:

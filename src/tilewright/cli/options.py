@@ -8,15 +8,22 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tilewright import config
 from tilewright.cli import completion
 from tilewright.config import Config
-from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.errors import ConfigError, InfrastructureError, reason_of, suggestion
 from tilewright.executors.factory import device_model
+from tilewright.registry import catalogue
+
+if TYPE_CHECKING:
+    _Words = click.Choice[str]
+else:
+    # Older versions of click have no type in brackets.
+    _Words = click.Choice
 
 
 class SettingOption(click.Option):
@@ -40,6 +47,30 @@ class DeviceOption(SettingOption):
         return {"eval.device": first, "eval.devices": several}
 
 
+class OneOf(_Words):
+    """One of several words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
+        """Return the word; a message names the most similar one, or all of them."""
+        if value in self.choices:
+            return str(value)
+        words = " or ".join(self.choices)
+        hint = suggestion(str(value), self.choices)
+        self.fail("; ".join(filter(None, (f"expected {words}, got {value!r}", hint))), param, ctx)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number between two limits, or without an upper one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's
+        """Return the number; a message names the limits."""
+        limits = f"of at least {self.min}" if self.max is None else f"from {self.min} to {self.max}"
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"expected a whole number {limits}, got {value!r}", param, ctx)
+
+
 Decorator = Callable[[Any], Any]
 
 
@@ -58,7 +89,7 @@ def repeated(flag: str, metavar: str | None, help: str, *names: str, **extra: An
 
 
 def choice(flag: str, values: Sequence[str], default: str, help: str, *names: str) -> Decorator:
-    kind = click.Choice(values)
+    kind = OneOf(values)
     return click.option(flag, *names, type=kind, default=default, show_default=True, help=help)
 
 
@@ -68,7 +99,7 @@ def switch(flag: str, help: str, *names: str) -> Decorator:
 
 def number(flag: str, help: str, least: int, most: int, default: int, **extra: Any) -> Decorator:  # noqa: ANN401 - click's
     extra |= {"default": default, "show_default": True, "help": help}
-    return click.option(flag, type=click.IntRange(least, most), **extra)
+    return click.option(flag, type=WholeNumber(least, most), **extra)
 
 
 def group(*decorators: Decorator) -> Decorator:
@@ -120,16 +151,27 @@ def load_settings(
             values = param.settings(given[param.name or ""])
             flags |= {path: (param.opts[0], value) for path, value in values.items()}
     set_paths = {text.partition("=")[0].strip() for text in given["overrides"]}
-    added = []
+    added: dict[str, str] = {}
     for path, (flag, value) in flags.items():
         if value is None or value is False or value == ():
             continue
         if path in set_paths:
             raise ConfigError(f"{flag} and --set {path}=... give the same setting; use one of them")
-        added.append(f"{path}={json.dumps(value)}")
+        shown = value if isinstance(value, str) else json.dumps(value)
+        added[f"{path}={json.dumps(value)}"] = f"{flag} {shown}"
     source = recorded or (Path(given["file"]) if given["file"] else None)
     overrides = [*first, *given["overrides"], *added]
-    return config.load(source, overrides, recorded=recorded is not None)
+    settings = config.load(source, overrides, recorded=recorded is not None, flags=added)
+    _check_language(given.get("language") or settings.loop.language, settings)
+    return settings
+
+
+def _check_language(name: str | None, settings: Config) -> None:
+    """Refuse an unknown language before a run begins."""
+    known = catalogue("languages", packages=settings.plugins)
+    if name is not None and name not in known:
+        hint = suggestion(name, known) or f"known: {', '.join(known)}"
+        raise ConfigError(f"no language is called {name!r}; {hint}")
 
 
 def one_model(settings: Config) -> str:
@@ -159,6 +201,6 @@ def usable_home(settings: Config) -> Path:
         settings.home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         advice = f"name another folder with --set home=DIR or {config.HOME_VARIABLE}"
-        text = f"{settings.home}: cannot be made ({error.strerror}); {advice}"
+        text = f"{settings.home}: cannot be made: {reason_of(error)}; {advice}"
         raise ConfigError(text) from error
     return settings.home

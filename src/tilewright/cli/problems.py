@@ -16,6 +16,7 @@ from tilewright.cli.lint import command as lint_command
 from tilewright.cli.options import JSON, SETTINGS, load_settings, option, usable_home
 from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.render import facts, show, show_result, table
+from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ProblemError
 from tilewright.problems import imported_sets
 from tilewright.problems.description import about
@@ -32,7 +33,7 @@ MAX_NAME = 100
 """Most characters of a problem's name that are shown, since foreign files choose the name."""
 
 
-@click.group("problems")
+@click.group("problems", cls=CommandGroup)
 def command() -> None:
     """List, show, lint or import problems, or create a new one."""
 

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from tilewright.cli import options
 from tilewright.cli.options import load_settings, number, one_model, option, setting, usable_home
 from tilewright.cli.output import print_line
+from tilewright.cli.usage_errors import CommandGroup
 from tilewright.config import LOCAL, RAY, Config
 from tilewright.errors import ConfigError
 from tilewright.executors.factory import is_cluster, open_cluster
@@ -30,14 +31,14 @@ RAY_HELP = "Address of the cluster, as `ray start --head` prints it; default: st
 HOST_HELP = "Address at which the server listens."
 
 
-@click.group("serve", invoke_without_command=True)
+@click.group("serve", cls=CommandGroup, invoke_without_command=True)
 @option("--host", None, HOST_HELP, default="127.0.0.1", show_default=True)
 @number("--port", "Port of the server; 0: any free port.", 0, 65535, 8477)
 @number("--workers", options.WORKERS_HELP, 1, 64, 2)
 @click.option(
     "--executor",
     "where",
-    type=click.Choice((LOCAL, RAY)),
+    type=options.OneOf((LOCAL, RAY)),
     help="Judge on this machine, or on the devices of a Ray cluster. (executor)",
 )
 @option("--ray-address", "HOST:PORT", RAY_HELP)
@@ -46,7 +47,7 @@ HOST_HELP = "Address at which the server listens."
     "--protocol",
     "serve.protocol",
     "Scoring rules of the KernelGYM endpoints.",
-    type=click.Choice(["strict", "kernelgym"]),
+    type=options.OneOf(["strict", "kernelgym"]),
 )
 @options.SETTINGS
 @click.pass_context
@@ -129,7 +130,7 @@ def _executor_of(where: str | None, address: str | None) -> str | None:
     return f"{RAY}:{address}"
 
 
-@command.group("token")
+@command.group("token", cls=CommandGroup)
 def token() -> None:
     """Make, list and revoke the tokens that clients need to reach a server from elsewhere."""
 
@@ -140,7 +141,7 @@ def token() -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice(auth.SCOPES),
+    type=options.OneOf(auth.SCOPES),
     help="An action that the token allows; default: submit and read. Repeatable.",
 )
 @options.SETTINGS

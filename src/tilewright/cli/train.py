@@ -16,6 +16,7 @@ from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready
 from tilewright.cli.output import print_line
 from tilewright.cli.run_output import check_unchanged, run_progress
 from tilewright.cli.train_replay import command as replay
+from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ConfigError
 from tilewright.records.event_log import read_events
 from tilewright.records.run_folder import create_run
@@ -28,7 +29,7 @@ MAY_CHANGE = ("machine.", "health.", "checkpoints.", "settings.home", "settings.
 """Settings that a resumed run may change, by the beginning of their path."""
 
 
-@click.group("train")
+@click.group("train", cls=CommandGroup)
 def command() -> None:
     """Train a model to write kernels: first on conversations, then on verdicts."""
 

@@ -13,6 +13,7 @@ import yaml
 from rich.console import Group
 from rich.table import Table
 
+from tilewright.cli import options
 from tilewright.cli.options import JSON, option, switch
 from tilewright.cli.output import print_line
 from tilewright.cli.render import show
@@ -58,7 +59,7 @@ SHARES = ("correct", "filtered", "kept_profiling", "learned")
     "--preset",
     "names",
     multiple=True,
-    type=click.Choice(list(PRESETS)),
+    type=options.OneOf(list(PRESETS)),
     help="Preset of the estimator. Repeatable; default: all of them.",
 )
 @click.option("--seed", type=int, help="Seed of PRS; default: the seed of the run, else 0.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import yaml
@@ -14,11 +14,23 @@ from pydantic import BaseModel, ValidationError
 
 from tilewright.config.renamed import RENAMED_SETTINGS, Renaming
 from tilewright.config.schema import Config, Section
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, close_name, reason_of
+from tilewright.records.field_faults import fault_text
 
 HOME_VARIABLE = "TILEWRIGHT_HOME"
 PLUGINS_VARIABLE = "TILEWRIGHT_PLUGINS"
 Tree = TypeVar("Tree", bound=Section)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Settings of one source."""
+
+    source: str
+    """Its name in messages."""
+    content: dict[str, Any]
+    path: str = ""
+    """The one setting that it gives, which `source` names; empty: it may give several."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,7 @@ def load(
     environ: Mapping[str, str] | None = None,
     recorded: bool = False,
     origin: str = "--set",
+    flags: Mapping[str, str] = MappingProxyType({}),
 ) -> Config:
     """Return the settings after `file` and then each `path=value` of `overrides` are applied.
 
@@ -68,11 +81,12 @@ def load(
         environ: replaces the process environment.
         recorded: `file` is the `run.yaml` of a run; old names in it cause no message.
         origin: the place that gave the overrides, for messages.
+        flags: the options of a command that gave overrides, by the texts of these.
 
     Raises:
         ConfigError: a file or a value is wrong; the message names it and what would be right.
     """
-    layers = _layers(file, overrides, environ, origin)
+    layers = _layers(file, overrides, environ, origin, flags)
     return _at_home(_load_tree(Config, layers, RENAMED_SETTINGS, file if recorded else None))
 
 
@@ -90,26 +104,26 @@ def load_around(
     `renamed` maps old dotted paths of the larger tree to new ones. The other arguments and the
     errors are those of `load`.
     """
-    (source, layer), *rest = _layers(file, overrides, None)
-    layers = [(source, {name: layer}), *rest]
+    first, *rest = _layers(file, overrides, None)
+    layers = [Layer(first.source, {name: first.content}), *rest]
     tree = _load_tree(owner, layers, renamed, file if recorded else None)
     return tree.model_copy(update={name: _at_home(getattr(tree, name))})
 
 
 def _load_tree(
     owner: type[Tree],
-    layers: Iterable[tuple[str, dict[str, Any]]],
+    layers: Iterable[Layer],
     renamed: Mapping[str, str],
     recorded: Path | None,
 ) -> Tree:
     """Return the defaults after all layers; old names in the file `recorded` cause no message."""
     tree: dict[str, Any] = {}
     renaming = Renaming(renamed)
-    found = _validate(owner, tree, "the defaults")
-    for source, layer in layers:
-        names = Renaming(renamed) if source == str(recorded) else renaming
-        _merge(tree, names.layer(source, layer))
-        found = _validate(owner, tree, source)
+    found = _validate(owner, tree, Layer("the defaults", {}))
+    for layer in layers:
+        names = Renaming(renamed) if layer.source == str(recorded) else renaming
+        _merge(tree, names.layer(layer.source, layer.content))
+        found = _validate(owner, tree, layer)
     renaming.report()
     return found
 
@@ -138,12 +152,16 @@ def _layers(
     overrides: Sequence[str],
     environ: Mapping[str, str] | None,
     origin: str = "--set",
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield "the environment", _from_environment(os.environ if environ is None else environ)
+    flags: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Layer]:
+    variables = _from_environment(os.environ if environ is None else environ)
+    yield Layer("the environment", variables)
     if file is not None:
-        yield str(file), _read(file)
+        yield Layer(str(file), _read(file))
     for override in overrides:
-        yield f"{origin} {override}", _parse_override(override)
+        path = override.partition("=")[0].strip()
+        source = flags.get(override, f"{origin} {override}")
+        yield Layer(source, _parse_override(override, origin), path)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -160,21 +178,25 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the settings file {file}: {error}") from error
-    content = _parse(text, str(file))
+        advice = "" if isinstance(error, UnicodeDecodeError) else "; name a YAML file of settings"
+        raise ConfigError(f"{file}: {reason_of(error)}{advice}") from error
+    content = _parse(text, str(file), has_lines=True)
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise ConfigError(f"{file}: settings are a mapping, not a {type(content).__name__}")
+        example = "write for example `eval: {device: cpu}`"
+        kind = type(content).__name__
+        raise ConfigError(f"{file}: settings are a mapping, not a {kind}; {example}")
     return content
 
 
-def _parse_override(text: str) -> dict[str, Any]:
+def _parse_override(text: str, origin: str) -> dict[str, Any]:
     path, equals, value = text.partition("=")
     parts = path.strip().split(".")
     if not equals or not all(parts):
-        raise ConfigError(f"--set {text}: write path=value, for example --set eval.timing.max_s=5")
-    content = _parse(value, f"--set {path}")
+        example = "write path=value, for example eval.timing.max_s=5"
+        raise ConfigError(f"{origin} {text}: {example}")
+    content = _parse(value, f"{origin} {path}")
     for part in reversed(parts[1:]):
         content = {part: content}
     return {parts[0]: content}
@@ -195,10 +217,15 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def _parse(text: str, source: str) -> object:
+def _parse(text: str, source: str, *, has_lines: bool = False) -> object:
     try:
         return yaml.load(text, Loader=_UniqueKeyLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{source}:{mark.line + 1}" if has_lines and mark is not None else source
+        raise ConfigError(f"{place}: not YAML: {error.problem}") from error
     except yaml.YAMLError as error:
+        # A character that YAML does not admit.
         raise ConfigError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
 
 
@@ -211,28 +238,33 @@ def _merge(tree: dict[str, Any], more: dict[str, Any]) -> None:
             tree[key] = value
 
 
-def _validate(owner: type[Tree], tree: dict[str, Any], source: str) -> Tree:
+def _validate(owner: type[Tree], tree: dict[str, Any], layer: Layer) -> Tree:
     try:
         return owner.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {_explain(owner, error)}") from error
+        raise ConfigError(f"{layer.source}: {_explain(owner, error, layer.path)}") from error
 
 
-def _explain(owner: type[BaseModel], error: ValidationError) -> str:
+def _explain(owner: type[BaseModel], error: ValidationError, given: str) -> str:
+    """Return the first fault; `given` is the path that the message names already."""
     first = error.errors()[0]
     path = ".".join(str(part) for part in first["loc"])
+    named = given == path or given.startswith(f"{path}.")
+    where = "" if named else f"{path or 'the settings'}: "
     if first["type"] == "extra_forbidden":
-        return f"{path}: no such setting{_suggest(owner, path)}"
-    return f"{path or 'the settings'}: {first['msg']} (got {first['input']!r})"
+        return f"{where}no such setting; {_suggest(owner, given if named else path)}"
+    below = next((leaf.path for leaf in leaves(owner) if leaf.path.startswith(f"{path}.")), "")
+    if below and path:
+        return f"{where}a section, not a setting; set one in it, for example {below}"
+    return f"{where}{fault_text(first)}"
 
 
 def _suggest(owner: type[BaseModel], path: str) -> str:
     settings = [leaf.path for leaf in leaves(owner)]
     sections = {leaf.rpartition(".")[0] for leaf in settings} - {""}
     known = [*settings, *sorted(sections)]
-    near = difflib.get_close_matches(path, known, n=1)
+    near = close_name(path, known)
     if not near:
         names = {name.rpartition(".")[2]: name for name in known}
-        last = path.rpartition(".")[2]
-        near = [names[name] for name in difflib.get_close_matches(last, names, n=1)]
-    return f"; did you mean {near[0]}?" if near else "; docs/reference/config.md lists all settings"
+        near = names.get(close_name(path.rpartition(".")[2], names), "")
+    return f"did you mean {near}?" if near else "docs/reference/config.md lists all settings"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, reason_of
 from tilewright.executors.local import MIN_CORES_PER_DEVICE
 
 CONNECT_S = 5.0
@@ -73,9 +73,10 @@ def _check_address(address: str) -> None:
             with contextlib.suppress(TimeoutError):
                 answer = opened.recv(64)
     except (OSError, UnicodeError) as error:
+        reason = f"not reached within {CONNECT_S:g} s: {reason_of(error)}"
         raise ConfigError(
-            f"{named}: not reached within {CONNECT_S:g} s: {error}; check that it is the "
-            "address that ray start --head printed, and that the node runs"
+            f"{named}: {reason}; check that it is the address that ray start --head printed, and "
+            "that the node runs"
         ) from error
     # With TLS, Ray sends no answer or an alert.
     if answer and answer[3:4] != SETTINGS and answer[:1] != TLS_ALERT:

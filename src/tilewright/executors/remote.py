@@ -108,7 +108,7 @@ class RemoteExecutor(Executor):
     """
 
     def __init__(self, url: str, *, token: str | None = None, patience_s: float = 300.0) -> None:
-        parts = urlsplit(url)
+        parts = urlsplit(url if isinstance(url, str) else "")
         try:
             port = parts.port
         except ValueError as error:
@@ -216,12 +216,13 @@ class RemoteExecutor(Executor):
             return server_delay(response)
         if patience.is_over:
             raise errors.InfrastructureError(
-                f"{self._url}: not reached within {self._patience_s:g} s: {error}"
+                f"{self._url}: not reached within {self._patience_s:g} s: {_cause(error)}; check "
+                "the address, or start the server with tilewright serve"
             ) from error
         return 0.0
 
     def _refusal(self, status: int, text: str) -> errors.TilewrightError:
-        said = f"{status}: {text[:MAX_DETAIL_CHARS]}"
+        said = f"{status}: {_detail(text)[:MAX_DETAIL_CHARS]}"
         if status in (401, 403):
             return errors.ConfigError(f"{self._url}: it needs a token with this scope ({said})")
         if status >= 500 or status == 429:
@@ -279,6 +280,25 @@ class RemoteExecutor(Executor):
         until = time.monotonic() + delay_s
         while (left := until - time.monotonic()) > 0 and not self._over.is_set():
             await asyncio.sleep(min(left, POLL_S))
+
+
+def _detail(text: str) -> str:
+    """Return what a server says about a refused request; a proxy may answer with any text."""
+    try:
+        detail = json.loads(text)["detail"]
+        return "; ".join(str(row["msg"]) for row in detail) if isinstance(detail, list) else detail
+    except (ValueError, KeyError, TypeError):
+        return text
+
+
+def _cause(error: BaseException) -> str:
+    """Return why a connection failed: the system's reason, if an exception below has one."""
+    below: BaseException | None = error
+    while below is not None:
+        if isinstance(below, OSError) and below.strerror:
+            return errors.reason_of(below)
+        below = below.__cause__ or below.__context__
+    return str(error)
 
 
 def _client_library(url: str) -> Any:  # noqa: ANN401 - a module

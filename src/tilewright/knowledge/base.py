@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tilewright.errors import ConfigError
 from tilewright.records import digest_text
+from tilewright.records.field_faults import with_path
 
 BUNDLED = Path(__file__).parent
 """Folder of the bundled knowledge base."""
@@ -159,11 +160,13 @@ def read_module(name: str, source: str, where: object, about: str = "") -> Knowl
         document: Any = yaml.safe_load(found[1])
         header = ModuleHeader.model_validate(document)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: the header is no YAML: {error}") from error
+        raise ConfigError(
+            f"{where}: the header is no YAML: {' '.join(str(error).split())}"
+        ) from error
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the header"
-        raise ConfigError(f"{where}: {field}: {first['msg']}; {GUIDE}") from error
+        field = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{where}: {with_path(field, first)}; {GUIDE}") from error
     text = source[found.end() :].strip()
     if not text:
         raise ConfigError(f"{where}: it has a header and no text; write the text below the header")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, suggestion
 from tilewright.languages.base import Language
 from tilewright.languages.built_in import BUILT_IN
 from tilewright.languages.cpp_lexer import defines, exported_names
@@ -133,7 +133,8 @@ def main_first(files: Sequence[SourceFile], entry: str) -> tuple[SourceFile, ...
 def _named(forced: str, first: SourceFile, languages: Sequence[Language]) -> str:
     known = {language.name: language.suffixes for language in languages}
     if forced not in known:
-        raise ConfigError(f"no language is called {forced!r}; known: {', '.join(known)}")
+        hint = suggestion(forced, known) or f"known: {', '.join(known)}"
+        raise ConfigError(f"no language is called {forced!r}; {hint}")
     if not first.path.endswith(known[forced]):
         endings = ", ".join(known[forced])
         raise ConfigError(f"{first.path}: a {forced} candidate starts with one of {endings}")

@@ -23,6 +23,7 @@ from tilewright.records import Problem, SourceFile
 from tilewright.records.base import is_text
 from tilewright.records.event_log import EVENTS, read_events, turns_of
 from tilewright.records.events import Ask
+from tilewright.records.field_faults import damage_of
 from tilewright.records.parquet import parquet_rows
 from tilewright.records.run_folder import REPORT, read_report
 from tilewright.scoring.summary import last_of_trajectories
@@ -61,7 +62,8 @@ def read_answers(where: str, problems: list[Problem]) -> Answers:
     if not is_text(where):
         raise ConfigError(f"--candidates {where!r}: the name is not UTF-8; rename the file")
     if not path.exists():
-        raise ConfigError(f"--candidates {where}: no such file or folder; or write `{REFERENCE}`")
+        wanted = f"a folder, JSON lines, parquet, a run, or `{REFERENCE}`"
+        raise ConfigError(f"--candidates {where}: no such file or folder; name {wanted}")
     if path.is_dir() and (path / EVENTS).is_file():
         reader.read_run(path)
     elif path.is_dir() and (path / REPORT).is_file():
@@ -203,7 +205,7 @@ class _Reader:
             try:
                 files = _sources(row, self._entries[problem])
             except ValueError as error:
-                self.skipped.append(f"{where}: {error}")
+                self.skipped.append(f"{where}: {damage_of(error)}")
                 continue
             self.add(problem, sample, files, where)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from tilewright.config import Config, LoopSection
-from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.errors import ConfigError, RecordError, reason_of, writing
 from tilewright.loop.budget import Budget
 from tilewright.loop.driver import Strategy, replay
 from tilewright.loop.history import RecordedHistory
@@ -25,6 +25,7 @@ from tilewright.loop.strategies.trajectory import LimitedTrajectory, TrajectoryL
 from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
 from tilewright.records.events import Ask, Event, RunStarted, Turn, TurnFinished
+from tilewright.records.field_faults import damage_of
 from tilewright.records.version1 import upgrade
 from tilewright.registry import load
 from tilewright.scoring.rewards import REWARDS
@@ -179,7 +180,7 @@ def _parsed(path: Path, parse: Callable[[str], Parsed]) -> list[Parsed]:
         except RecordError as error:
             raise RecordError(f"{path}:{number}: {error}") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise RecordError(f"{path}:{number}: damaged: {error}") from error
+            raise RecordError(f"{path}:{number}: damaged: {damage_of(error)}") from error
     return found
 
 
@@ -189,7 +190,7 @@ def lines_of(path: Path) -> list[str]:
         # `splitlines` also splits at characters that JSON strings may contain.
         return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
     except (OSError, UnicodeDecodeError) as error:
-        raise RecordError(f"{path}: cannot be read: {error}") from error
+        raise RecordError(f"{path}: cannot be read: {reason_of(error)}") from error
 
 
 def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from tilewright.errors import ConfigError, writing
+from tilewright.records.field_faults import json_damage
 from tilewright.records.parquet import LeftOut, parquet_rows
 
 Row = dict[str, Any]
@@ -48,7 +49,7 @@ def read_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, Row]]:
                 row = json.loads(line, parse_constant=lambda _: None)
             except (ValueError, RecursionError) as error:
                 torn = "" if line.endswith(b"\n") else "cut off, "
-                left_out(f"{where}: {torn}not JSON: {error}"[:MAX_ERROR])
+                left_out(f"{where}: {torn}{json_damage(error)}"[:MAX_ERROR])
                 continue
             if isinstance(row, dict):
                 yield where, row

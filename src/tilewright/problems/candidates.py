@@ -6,13 +6,14 @@ import os
 import sys
 from pathlib import Path
 
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, close_name, reason_of
 from tilewright.languages.base import SOURCE_SUFFIXES
 from tilewright.languages.detect import MissingEntry, detect, find_entry, main_first
 from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
 from tilewright.records.base import is_text
 from tilewright.records.codes import FailureReason, Stage
+from tilewright.records.field_faults import damage_of
 
 MAX_BYTES = 16 << 20
 """Bytes of a source file: 16 MiB is beyond any candidate, and still fits a frame."""
@@ -20,6 +21,9 @@ MAX_FOLDER_BYTES = 16 << 20
 """Bytes of all files of a folder: they travel together."""
 MAX_ENTRIES = 1000
 """Files and folders in a candidate's folder: more are a mistake, such as a home folder."""
+MIN_SIMILARITY = 0.75
+"""Of a missing file's name and one that is there: short names are similar by chance."""
+ALONE = "name a folder with nothing but the candidate's files"
 
 
 def read_files(path: str) -> tuple[SourceFile, ...]:
@@ -32,8 +36,21 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
     if where.is_dir():
         return _read_folder(where)
     if not where.exists():
-        raise ConfigError(f"{path}: no such file; give a source file, a folder, or - for stdin")
+        raise ConfigError(f"{path}: no such file or folder; {_advice(where)}")
     return (_read(where, where.name),)
+
+
+def _advice(missing: Path) -> str:
+    """Return the most similar source file in the folder of a missing one, or what to give."""
+    try:
+        beside = [item for item in missing.parent.iterdir() if item.suffix in SOURCE_SUFFIXES]
+    except OSError:
+        beside = []
+    # Without the endings, which make any two names similar.
+    near = {item.stem: item for item in beside}
+    if found := close_name(missing.stem, near, MIN_SIMILARITY):
+        return f"did you mean {near[found]}?"
+    return "name a source file, a folder, or - for stdin"
 
 
 def _read_folder(folder: Path) -> tuple[SourceFile, ...]:
@@ -45,10 +62,10 @@ def _read_folder(folder: Path) -> tuple[SourceFile, ...]:
         size += len(item.text.encode())
         found.append(item)
         if size > MAX_FOLDER_BYTES:
-            raise ConfigError(f"{folder}: its files have more than {MAX_FOLDER_BYTES >> 20} MiB")
+            raise ConfigError(f"{folder}: more than {MAX_FOLDER_BYTES >> 20} MiB; {ALONE}")
     if not any(Path(item.path).suffix in SOURCE_SUFFIXES for item in found):
         endings = ", ".join(SOURCE_SUFFIXES)
-        raise ConfigError(f"{folder}: the folder holds no source file ({endings})")
+        raise ConfigError(f"{folder}: no source file in it; their names end in {endings}")
     return tuple(found)
 
 
@@ -62,7 +79,7 @@ def _listed(folder: Path) -> list[Path]:
                 for entry in listing:
                     entries += 1
                     if entries > MAX_ENTRIES:
-                        text = f"more than {MAX_ENTRIES} files and folders; give a smaller folder"
+                        text = f"more than {MAX_ENTRIES} files and folders; {ALONE}"
                         raise ConfigError(f"{folder}: {text}")
                     if entry.name == "__pycache__" or entry.name.startswith("."):
                         continue
@@ -93,7 +110,7 @@ def _read_data(path: Path, name: str) -> SourceFile:
     try:
         return SourceFile.of_bytes(name, _bytes_of(path))
     except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {damage_of(error)}") from error
 
 
 def _read(path: Path, name: str) -> SourceFile:
@@ -101,9 +118,9 @@ def _read(path: Path, name: str) -> SourceFile:
         text = _bytes_of(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         return SourceFile(path=name, text=text)
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: cannot be read as text: {error}") from error
+        raise ConfigError(f"{path}: {reason_of(error)}") from error
     except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {damage_of(error)}") from error
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -112,7 +129,7 @@ def _bytes_of(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read as text: {error}") from error
+        raise ConfigError(f"{path}: cannot be read: {reason_of(error)}") from error
     if len(data) > MAX_BYTES:
         raise ConfigError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
     return data

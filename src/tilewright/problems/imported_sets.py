@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from tilewright.errors import ProblemError, RecordError
+from tilewright.errors import ProblemError, RecordError, suggestion
 from tilewright.problems.loader import (
     BUNDLED,
     MAX_QUOTED,
+    TEMPLATE,
     bundled_names,
     find_problem,
     read_problem,
@@ -40,7 +41,8 @@ def problem_set(name: str) -> ProblemSet:
     """Return the installed set of this name, or raise a ProblemError that lists them."""
     known = catalogue("problem_sets")
     if name not in known:
-        raise ProblemError(f"no problem set {name!r}; installed: {', '.join(known) or 'none'}")
+        hint = suggestion(name, known) or f"installed: {', '.join(known) or 'none'}"
+        raise ProblemError(f"no problem set {name!r}; {hint}")
     found: ProblemSet = load("problem_sets", name)
     return found
 
@@ -160,10 +162,10 @@ def find_named(address: str, home: Path) -> Problem:
     base, _, revision = address.partition("@")
     name, _, rest = base.partition("/")
     if name not in catalogue("problem_sets"):
-        raise ProblemError(
-            f"no problem {address[:MAX_QUOTED]!r}: give its source text, the name of a bundled "
-            f"problem ({', '.join(bundled_names())}) or one of an imported set"
-        )
+        known = bundled_names()
+        text = f"give its source text, the name of a bundled problem ({', '.join(known)})"
+        hint = suggestion(bundled, known) or f"{text} or one of an imported set"
+        raise ProblemError(f"no problem {address[:MAX_QUOTED]!r}; {hint}")
     chosen = [
         item for item in _read(_choose(home, name, revision)) if _matches(item.id, name, rest)
     ]
@@ -191,7 +193,9 @@ def _read_folder(folder: Path) -> Found:
         with found.skipping(str(path)):
             found.add(read_problem(path), str(path))
     if not found.problems and not found.skipped:
-        raise ProblemError(f"{folder}: no problem in it, neither NAME.py nor NAME/problem.py")
+        raise ProblemError(
+            f"{folder}: no problem in it, neither NAME.py nor NAME/problem.py; {TEMPLATE}"
+        )
     return found
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import os
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from tilewright.errors import ProblemError
+from tilewright.errors import ProblemError, reason_of, suggestion
 from tilewright.languages.syntax import names_bound, parse_tree
 from tilewright.records import Case, Problem, SourceFile
 from tilewright.records.base import is_text
+from tilewright.records.field_faults import first_fault
 
 MAX_QUOTED = 200
 """Characters of an address that an error message quotes."""
+TEMPLATE = "`tilewright problems new NAME` writes one that works"
 BUNDLED = Path(__file__).parent / "bundled"
 _LITERALS = (
     *("CASES", "VARY", "GRADS", "DONATES", "PRECISION", "MODE", "ENTRY", "TOLERANCE"),
@@ -38,13 +39,10 @@ def find_problem(address: str) -> Problem:
         return read_problem(BUNDLED / name / "problem.py", group="bundled/")
     if os.path.isfile(f"{address}.py"):
         return read_problem(Path(f"{address}.py"))
-    known = bundled_names()
-    near = difflib.get_close_matches(name[:MAX_QUOTED], known, n=1)
-    suggestion = f"did you mean {near[0]}? " if near else ""
-    raise ProblemError(
-        f"no problem {address[:MAX_QUOTED]!r}: it is neither a file nor a bundled problem; "
-        f"{suggestion}bundled: {', '.join(known)}"
-    )
+    near = suggestion(name, bundled_names())
+    hint = f"; {near}" if near else ": neither a file nor a bundled problem;"
+    shows = "`tilewright problems list` shows all"
+    raise ProblemError(f"no problem {address[:MAX_QUOTED]!r}{hint} {shows}")
 
 
 def read_problem(path: Path, *, group: str = "") -> Problem:
@@ -52,18 +50,25 @@ def read_problem(path: Path, *, group: str = "") -> Problem:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ProblemError(f"{path}: cannot be read: {error}") from error
+        raise ProblemError(f"{path}: {reason_of(error)}") from error
     if not is_text(str(path)):
         raise ProblemError(f"{str(path)!r}: its name is not UTF-8; rename it")
     stem = path.parent.name if path.name == "problem.py" else path.stem
-    return parse_problem(text, group + stem, stem, str(path))
+    return parse_problem(text, group + stem, stem, str(path), path.name)
 
 
-def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
-    """Return the problem in `text`; `stem` is the entry's name where the text gives none."""
+def parse_problem(
+    text: str, identity: str, stem: str, where: str, file: str | None = None
+) -> Problem:
+    """Return the problem in `text`; `stem` is the entry's name where the text gives none.
+
+    `file` is the name of the file at `where`, if it holds nothing else; errors name its lines.
+    """
     try:
         tree = parse_tree(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except SyntaxError as error:
+        raise ProblemError(_not_python(error, where, file)) from error
+    except (ValueError, RecursionError, MemoryError) as error:
         # The last two: nested deeper than Python's parser can follow.
         raise ProblemError(f"{where}: not Python: {error or 'nested too deeply'}") from error
     defined = names_bound(tree)
@@ -72,12 +77,11 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
         kind, entry, cases = "module", "ModelNew", [Case(name="default")]
     elif {"reference", "inputs"} <= defined:
         kind, entry = "function", literals.get("ENTRY", stem)
-        cases = _cases(literals.get("CASES"), where)
+        cases = _cases(literals.get("CASES"), _place_of("CASES", tree, where) if file else where)
     else:
-        raise ProblemError(
-            f"{where}: not a problem: it defines neither `Model` and `get_inputs` (a module "
-            "problem) nor `reference`, `inputs` and `CASES` (a function problem)"
-        )
+        lacks = "neither `Model` and `get_inputs` nor `reference`, `inputs` and `CASES`"
+        fault = f"it defines {lacks}" if text.strip() else "it is empty"
+        raise ProblemError(f"{where}: not a problem: {fault}; {TEMPLATE}")
     vary = literals.get("VARY") or {}
     if not isinstance(vary, dict):
         raise ProblemError(f"{where}: VARY must be a dict of `sizes` and `contents`")
@@ -85,7 +89,7 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
         found = Problem(
             id=identity,
             kind=kind,
-            source=SourceFile(path="problem.py", text=text),
+            source=SourceFile(path=file or "problem.py", text=text),
             entry=entry,
             cases=tuple(cases),
             mode=literals.get("MODE", "train"),
@@ -118,7 +122,10 @@ def _buffers(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a literal of the 
 
 def _cases(value: Any, where: str) -> list[Case]:  # noqa: ANN401 - a literal of the file
     if not isinstance(value, list | tuple) or not value:
-        raise ProblemError(f"{where}: CASES must be a list of dicts with at least one case")
+        raise ProblemError(
+            f"{where}: CASES must be a list of dicts with at least one case, for example "
+            "CASES = [{'n': 1024}]"
+        )
     cases = []
     for number, item in enumerate(value):
         if not isinstance(item, dict):
@@ -132,6 +139,21 @@ def _cases(value: Any, where: str) -> list[Case]:  # noqa: ANN401 - a literal of
     if len(set(names)) != len(names):
         raise ProblemError(f"{where}: two of CASES have the same name")
     return cases
+
+
+def _not_python(error: SyntaxError, where: str, file: str | None) -> str:
+    if file is None or error.lineno is None:
+        line = f" on line {error.lineno} of the code" if error.lineno else ""
+        return f"{where}: not Python: {error.msg}{line}"
+    return f"{where}:{error.lineno}: not Python: {error.msg}"
+
+
+def _place_of(name: str, tree: ast.Module, where: str) -> str:
+    """Return the file and the line that assigns a literal."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            return f"{where}:{node.lineno}"
+    return where
 
 
 def _literals(tree: ast.Module, where: str) -> dict[str, Any]:
@@ -161,6 +183,4 @@ WRITTEN_AS = {
 def _first(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
-    first = error.errors()[0]
-    parts = [WRITTEN_AS.get(part, part) for part in map(str, first["loc"])]
-    return f"{'.'.join(parts)}: {first['msg']}"
+    return first_fault(error, WRITTEN_AS)

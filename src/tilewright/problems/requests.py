@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.config import Config
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, suggestion
 from tilewright.evaluator.context import COMPILE_MODES
 from tilewright.problems.candidates import make_candidate, read_files
 from tilewright.problems.function_source import entry_of
@@ -16,6 +16,8 @@ from tilewright.problems.given_sources import candidate_files, problem_of
 from tilewright.records import Baseline, Candidate, EvalRequest, Problem
 from tilewright.wire.names import ISOLATION_LAYERS
 
+BASELINES = ("eager", *COMPILE_MODES)
+"""Baselines that need no file."""
 RESERVED = {"candidate", "eager", *COMPILE_MODES}
 """Names that a baseline from a file may not have."""
 
@@ -31,11 +33,14 @@ def build_request(
     seed: str | None = None,
 ) -> EvalRequest:
     """Return the request for these arguments; a broken candidate still gives one."""
+    for name, value in (("language", language), ("entry", entry)):
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"{name}: expected text, got {type(value).__name__}")
     target = problem_of(problem, settings.home)
-    imports = tuple(str(Path(path).resolve()) for path in allow_imports)
-    for path in imports:
+    for path in allow_imports:
         if not Path(path).is_dir():
             raise ConfigError(f"--python-path {path}: no such folder")
+    imports = tuple(str(Path(path).resolve()) for path in allow_imports)
     made = _candidate(candidate, target, language, entry, imports)
     section = settings.eval
     baselines = tuple(_baseline(name, target) for name in section.baselines)
@@ -79,10 +84,15 @@ def _candidate(
 
 
 def _baseline(name: str, problem: Problem) -> Baseline:
-    if name == "eager":
+    if name == BASELINES[0]:
         return Baseline(name=name, kind="eager")
-    if name in ("compile", "max-autotune"):
+    if name in BASELINES:
         return Baseline(name=name, kind="compile")
+    if not Path(name).exists():
+        advice = (
+            suggestion(name, BASELINES) or f"write {', '.join(BASELINES)} or a candidate's path"
+        )
+        raise ConfigError(f"--baseline {name}: no such file; {advice}")
     made = make_candidate(read_files(name), problem)
     if isinstance(made, tuple):
         raise ConfigError(f"baseline {name}: {made[1].message}")

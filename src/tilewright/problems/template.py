@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from pathlib import Path
 
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, reason_of
 
 _PROBLEM = '''"""Each row is scaled to a root mean square of one. Write your own operator here."""
 
@@ -48,7 +48,7 @@ def {name}(x):
 def write_new(name: str, parent: Path) -> tuple[Path, Path]:
     """Write `NAME/problem.py` and `NAME/candidate.py` below `parent`; return both paths."""
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
-        raise ConfigError(f"{name!r} cannot be the name of a Python function")
+        raise ConfigError(f"{name!r} cannot be the name of a Python function; write my_kernel, say")
     folder = parent / name
     texts = {folder / "problem.py": _PROBLEM, folder / "candidate.py": _CANDIDATE}
     taken = [str(path) for path in texts if path.exists()]
@@ -60,6 +60,6 @@ def write_new(name: str, parent: Path) -> tuple[Path, Path]:
             with path.open("x", encoding="utf-8") as out:
                 out.write(text.format(name=name))
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
+        raise ConfigError(f"{folder}: cannot be written: {reason_of(error)}") from error
     problem, candidate = texts
     return problem, candidate

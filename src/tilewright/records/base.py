@@ -9,6 +9,7 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tilewright.errors import RecordError
+from tilewright.records.field_faults import first_fault
 from tilewright.records.version1 import upgrade
 
 SCHEMA_VERSION: Final = 2
@@ -66,14 +67,15 @@ class Record(BaseModel):
         if isinstance(document, dict):
             version = document.get("schema_version")
             if isinstance(version, int) and version > SCHEMA_VERSION:
-                raise RecordError(
-                    f"{cls.__name__}: written with schema version {version}, this tilewright "
-                    f"reads up to {SCHEMA_VERSION}; upgrade tilewright to read it"
-                ) from error
+                raise RecordError(newer(version)) from error
             try:
                 return cls.model_validate_json(json.dumps(upgrade(cls, document)))
             except ValidationError as again:
                 error = again
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise RecordError(f"{cls.__name__}: {where}: {first['msg']}") from error
+        raise RecordError(f"damaged: {first_fault(error)}") from error
+
+
+def newer(version: int) -> str:
+    """Return why a document of a newer schema is refused."""
+    reads = f"this tilewright reads up to {SCHEMA_VERSION}"
+    return f"written with schema version {version}, {reads}; upgrade tilewright to read it"

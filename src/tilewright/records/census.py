@@ -17,6 +17,7 @@ from pydantic import Field, JsonValue
 
 from tilewright.errors import RecordError
 from tilewright.records.base import Record, digest_text
+from tilewright.records.field_faults import damage_of
 from tilewright.records.outcome import Label, Outcome
 from tilewright.records.report import EvalReport, Profile, ReportEnvironment
 from tilewright.records.request import Protocol, Rules, TimingPlan
@@ -116,7 +117,7 @@ def read_census(path: Path) -> Census:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise RecordError(f"census {path}: cannot be read: {error}") from error
+        raise RecordError(f"census {path}: cannot be read: {damage_of(error)}") from error
     lines = text.split("\n")
     # The last line is empty, or was not finished.
     whole = [(number, line) for number, line in enumerate(lines[:-1], start=1) if line]

@@ -11,9 +11,12 @@ from typing import IO, Self
 
 from pydantic import ValidationError
 
-from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.errors import ConfigError, RecordError, reason_of, writing
+from tilewright.records.base import newer
 from tilewright.records.events import EVENT, Event, RequestsIssued, RunStarted, Turn, TurnFinished
+from tilewright.records.field_faults import first_fault
 from tilewright.records.file_lock import try_lock
+from tilewright.records.run_folder import REPORT
 from tilewright.records.version1 import VALUES, upgrade
 
 EVENTS = "events.jsonl"
@@ -89,7 +92,28 @@ def length_of(folder: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:
-        raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
+        raise unreadable_log(folder, error) from error
+
+
+def unreadable_log(folder: Path, error: OSError) -> RecordError:
+    """Return the error for a folder whose event log cannot be read: what it is instead."""
+    advice = "name a run folder of bench, optimize, mcp or train"
+    if not os.path.exists(folder):
+        return RecordError(f"{folder}: no such folder; {advice}")
+    if (folder / REPORT).is_file():
+        shows = f"tilewright explain {folder} shows it"
+        return RecordError(f"{folder}: a run of eval, which has a single report; {shows}")
+    if not os.path.exists(folder / EVENTS):
+        return RecordError(f"{folder}: no run: it has no {EVENTS}; {advice}")
+    return RecordError(f"{folder / EVENTS}: cannot be read: {reason_of(error)}")
+
+
+def line_fault(error: ValidationError) -> str:
+    """Return what is wrong with a line of an event log."""
+    first = error.errors()[0]
+    if first["loc"][-1:] == ("schema_version",) and isinstance(first["input"], int):
+        return newer(first["input"])
+    return f"damaged: {first_fault(error)}"
 
 
 def current_line(line: bytes) -> bytes:
@@ -132,7 +156,7 @@ def read_events(
     try:
         file = open(path, "rb")  # noqa: SIM115 - closed below
     except OSError as error:
-        raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
+        raise unreadable_log(folder, error) from error
     with file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
@@ -142,9 +166,7 @@ def read_events(
             try:
                 yield parse_event(line)
             except ValidationError as error:
-                first = error.errors()[0]
-                where = ".".join(str(part) for part in first["loc"])
-                message = f"{path}:{number}: {where}: {first['msg']}"
+                message = f"{path}:{number}: {line_fault(error)}"
                 if left_out is None:
                     raise RecordError(message) from error
                 left_out(message)

@@ -9,7 +9,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.errors import ConfigError, RecordError, reason_of, writing
 from tilewright.records.base import digest_text
 from tilewright.records.report import EvalReport, ReportEnvironment
 from tilewright.records.request import EvalRequest
@@ -27,7 +27,8 @@ def create_run(parent: Path, settings: str) -> Path:
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise ConfigError(
-            f"{folder}: cannot be written ({error.strerror}); choose another with --out"
+            f"{parent}: no run folder can be made in it: {reason_of(error)}; "
+            "name another folder with --out"
         ) from error
     return folder
 
@@ -60,12 +61,22 @@ def read_report(path: Path) -> EvalReport:
         text = file.read_text(encoding="utf-8")
         json.loads(text)
         return EvalReport.from_json(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecordError(f"{file}: no report can be read here: {error}") from error
+    except OSError as error:
+        raise RecordError(f"{path}: {_no_report(path, error)}") from error
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"{file}: damaged: {error}") from error
+        text = f"damaged: {reason_of(error)}; evaluate the candidate again"
+        raise RecordError(f"{file}: {text}") from error
     except RecordError as error:
         raise RecordError(f"{file}: {error}") from error
+
+
+def _no_report(path: Path, error: OSError) -> str:
+    advice = f"name a run folder of eval, or its {REPORT}"
+    if not os.path.exists(path):
+        return f"no such run or report; {advice}"
+    if path.is_dir() and not (path / REPORT).exists():
+        return f"it has no {REPORT}; {advice}"
+    return f"cannot be read: {reason_of(error)}"
 
 
 def work_key(request: EvalRequest, environment: ReportEnvironment, version: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import ConfigError, RecordError, reason_of
 from tilewright.loop.run_state import CANDIDATES, PROBLEMS, lines_of
 from tilewright.records import EvalReport
 from tilewright.records.base import digest_text, is_text
@@ -257,7 +257,7 @@ def _sources(folder: Path) -> str:
     try:
         return digest_text((folder / PROBLEMS).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise RecordError(f"{folder / PROBLEMS}: cannot be read: {error}") from error
+        raise RecordError(f"{folder / PROBLEMS}: cannot be read: {reason_of(error)}") from error
 
 
 def _annotations(folder: Path) -> dict[str, str]:

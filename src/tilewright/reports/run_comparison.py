@@ -83,7 +83,9 @@ def compared_run(folder: Path, protocol: str) -> ComparedRun:
         device, sources = begun.device, _sources(folder)
         found = standings(turns_of(events), protocol)
     else:
-        raise RecordError(f"{folder}: it is no run; give a folder of eval, bench or optimize")
+        missing = "no run: it has no report and no event log"
+        what = missing if folder.exists() else "no such folder"
+        raise RecordError(f"{folder}: {what}; name a run folder of eval, bench or optimize")
     if not found:
         raise ConfigError(f"{folder}: it has no verdicts of the protocol {protocol}")
     return ComparedRun(str(folder), device, found, sources, tuple(damaged))

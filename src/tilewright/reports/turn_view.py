@@ -25,7 +25,7 @@ from tilewright.loop.replayed_prompts import documents_of, material_of
 from tilewright.loop.run_state import PROBLEMS, lines_of
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
-from tilewright.records.event_log import EVENTS, parse_event
+from tilewright.records.event_log import EVENTS, line_fault, parse_event, unreadable_log
 from tilewright.records.events import (
     Ask,
     Choice,
@@ -91,13 +91,13 @@ class Turns:
                         self._take(line, path)
                         self._read += len(line)
             except OSError as error:
-                raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
+                raise unreadable_log(self.folder, error) from error
 
     def _take(self, line: bytes, path: Path) -> None:
         try:
             event = parse_event(line)
         except ValidationError as error:
-            self.skipped.append(f"{path}:{self._lines}: {error.errors()[0]['msg']}")
+            self.skipped.append(f"{path}:{self._lines}: {line_fault(error)}")
             return
         if isinstance(event, RunStarted):
             self.begun = event

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from tilewright.config import Section
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, suggestion
 
 Estimator = Literal["trloo", "grpo", "rloo", "reinforce"]
 """From returns to advantages. `trloo` and `grpo` compare turns of one prompt and one place,
@@ -260,5 +260,6 @@ PRESETS: dict[str, Preset] = {each.name: each for each in (PAPER, RELEASED_CODE,
 def preset(name: str) -> Preset:
     """Return the preset of a name."""
     if name not in PRESETS:
-        raise ConfigError(f"no preset is called {name!r}; there are {', '.join(PRESETS)}")
+        hint = suggestion(name, PRESETS) or f"there are {', '.join(PRESETS)}"
+        raise ConfigError(f"no preset is called {name!r}; {hint}")
     return PRESETS[name]

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from tilewright.config import RENAMED_TRAINING, Config, Section, load_around
 from tilewright.errors import ConfigError
+from tilewright.records.field_faults import with_path
 from tilewright.rl.presets import Preset, preset
 
 
@@ -142,7 +143,7 @@ class TrainConfig(Section):
         except ValidationError as error:
             first = error.errors()[0]
             path = ".".join(map(str, ("overrides", *first["loc"])))
-            raise ConfigError(f"{path}: {first['msg']} (got {first['input']!r})") from error
+            raise ConfigError(with_path(path, first)) from error
 
 
 def load_training(

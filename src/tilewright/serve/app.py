@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -12,10 +12,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field
 from pydantic_core import PydanticSerializationError
+from starlette.types import Receive, Scope, Send
 
 from tilewright._version import __version__
-from tilewright.errors import InfrastructureError, RecordError
+from tilewright.errors import InfrastructureError, RecordError, suggestion
 from tilewright.records import EvalReport
+from tilewright.records.field_faults import with_path
 from tilewright.serve import dashboard, evaluations, schemas
 from tilewright.serve.api_docs import add_docs
 from tilewright.serve.dependencies import (
@@ -49,6 +51,11 @@ SHAPES: dict[str, dict[str, Any]] = {
         "required": ["id", "event", "data"],
     },
 }
+
+
+TEXTS = "POST /v1/evaluations takes `code` and `problem`"
+FIELDS = {*schemas.Submission.model_fields, *evaluations.TextSubmission.model_fields}
+"""Fields of submissions, for a message about a misspelt one."""
 
 
 class _App(FastAPI):
@@ -96,6 +103,7 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
     )
     # A redirection would contain the host name that the client sent.
     app.router.redirect_slashes = False
+    app.router.default = _nothing_there
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(InfrastructureError, _store_unavailable)
     app.add_exception_handler(UnicodeEncodeError, _invalid_text)
@@ -137,10 +145,30 @@ async def _invalid_request(_: Request, error: Exception) -> JSONResponse:
     """Return the errors of a request without its content, which may be large, or no JSON."""
     assert isinstance(error, RequestValidationError)
     rows = [
-        {"loc": [str(part) for part in item["loc"]], "msg": item["msg"], "type": item["type"]}
+        {"loc": [str(part) for part in item["loc"]], "msg": _said(item), "type": item["type"]}
         for item in error.errors()[:MAX_ERRORS]
     ]
     return JSONResponse({"detail": rows}, 422)
+
+
+def _said(fault: Mapping[str, Any]) -> str:
+    """Return a fault of a request in words; `loc` begins with where the field stands."""
+    if fault["type"] == "json_invalid":
+        return f"the body is not JSON from character {fault['loc'][-1]} on"
+    path = ".".join(map(str, fault["loc"][1:]))
+    if not path:
+        return "the body must be a JSON object, sent with content-type: application/json"
+    hint = ""
+    if fault["type"] == "extra_forbidden":
+        elsewhere = path in evaluations.TextSubmission.model_fields
+        hint = TEXTS if elsewhere else suggestion(path, FIELDS)
+    return "; ".join(filter(None, (with_path(path, fault, quotes=False), hint)))
+
+
+async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request for a path that the server does not have."""
+    answer = JSONResponse({"detail": "there is no such path; /docs lists all"}, 404)
+    await answer(scope, receive, send)
 
 
 async def _invalid_text(_: Request, __: Exception) -> JSONResponse:

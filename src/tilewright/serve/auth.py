@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from tilewright.errors import ConfigError, writing
+from tilewright.errors import ConfigError, reason_of, writing
 from tilewright.records import file_lock
 
 Scope = Literal["submit", "read", "admin"]
@@ -76,7 +76,10 @@ def revoke_token(home: Path, name: str) -> None:
     """Remove a client from the file of tokens; its tasks stay."""
     with _changed(home) as rows:
         if name not in rows:
-            raise ConfigError(f"no client {name!r}; there are {', '.join(sorted(rows)) or 'none'}")
+            known = (
+                f"the clients are {', '.join(sorted(rows))}" if rows else "no client has a token"
+            )
+            raise ConfigError(f"no client {name!r}; {known}")
         del rows[name]
 
 
@@ -108,7 +111,7 @@ def _read(home: Path) -> dict[str, dict[str, object]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
+        raise ConfigError(f"{path}: cannot be read: {reason_of(error)}") from error
     if not isinstance(rows, dict):
         raise ConfigError(f"{path}: not a JSON object of clients")
     for name, row in rows.items():

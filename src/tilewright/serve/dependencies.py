@@ -9,7 +9,7 @@ from fastapi import Depends, HTTPException, Request
 
 from tilewright.serve.auth import AuthenticatedClient, Scope
 from tilewright.serve.schemas import ErrorBody
-from tilewright.serve.service import RETRY_S, DisconnectCheck, Service
+from tilewright.serve.service import MAX_QUOTED, RETRY_S, DisconnectCheck, Service
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"model": ErrorBody, "description": meaning}
@@ -106,7 +106,7 @@ def task_key(key: str, request: Request, client: CurrentClient, service: Current
     found = service.store.named(client.name, key) or key
     if not client.may("admin") and not service.store.owns(client.name, found):
         # The same answer whether or not another client has such a task.
-        raise HTTPException(404, "you have no such task")
+        raise HTTPException(404, f"you have no task {key[:MAX_QUOTED]!r}")
     request.state.task = found
     return found
 

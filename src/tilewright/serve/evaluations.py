@@ -13,6 +13,7 @@ from tilewright.problems.candidates import make_candidate
 from tilewright.problems.given_sources import problem_of_client
 from tilewright.problems.requests import build_request
 from tilewright.records import SourceFile
+from tilewright.records.field_faults import fault_text
 from tilewright.serve.dependencies import (
     CurrentClient,
     CurrentService,
@@ -104,5 +105,4 @@ def _reason(error: Exception) -> str:
     """Return the reason of a refused file; a validator of a record wraps the original error."""
     if not isinstance(error, ValidationError):
         return str(error)
-    first = error.errors()[0]
-    return str(first.get("ctx", {}).get("error", first["msg"]))
+    return fault_text(error.errors()[0])

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -23,7 +23,13 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from tilewright._version import __version__
-from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
+from tilewright.errors import (
+    ConfigError,
+    InfrastructureError,
+    TilewrightError,
+    boundary,
+    suggestion,
+)
 from tilewright.records.base import Record
 from tilewright.serve.agent_answers import (
     BestCode,
@@ -91,6 +97,10 @@ def _with_plain_errors(server: Any, failure: type[Exception]) -> Any:  # noqa: A
 
     class PlainErrors(server):  # type: ignore[misc] # the package is optional
         async def call_tool(self, name: str, arguments: Any, *more: Any, **options: Any) -> Any:  # noqa: ANN401
+            listed = [tool.model_dump(by_alias=True) for tool in await self.list_tools()]
+            takes = {tool["name"]: list(tool["inputSchema"]["properties"]) for tool in listed}
+            if fault := _wrong_names(name, arguments or {}, takes):
+                raise failure(fault)
             try:
                 return await super().call_tool(name, arguments, *more, **options)
             except failure as error:
@@ -100,6 +110,19 @@ def _with_plain_errors(server: Any, failure: type[Exception]) -> Any:  # noqa: A
                 raise failure(f"{name}: {'; '.join(_wrong_arguments(wrong))}") from error
 
     return PlainErrors
+
+
+def _wrong_names(name: str, given: Iterable[str], takes: Mapping[str, list[str]]) -> str:
+    """Return why a call names no tool, or an argument that its tool lacks; empty: it is right.
+
+    A tool without arguments accepts any: some clients send one to it.
+    """
+    if name not in takes:
+        hint = suggestion(name, takes) or f"the tools are {', '.join(takes)}"
+        return f"no tool {name!r}; {hint}"
+    foreign = [item for item in given if item not in takes[name]] if takes[name] else []
+    known = ", ".join(f"`{item}`" for item in takes[name])
+    return f"{name}: there is no argument `{foreign[0]}`; it takes {known}" if foreign else ""
 
 
 def _wrong_arguments(wrong: ValidationError) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tilewright.errors import ConfigError, writing
+from tilewright.errors import ConfigError, reason_of, writing
 from tilewright.records import file_lock
 from tilewright.serve.service import Service
 
@@ -48,7 +49,11 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
-        raise ConfigError(f"--host {host} --port {port}: {error}") from error
+        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        reason = "another program uses this port; choose another, or 0 for any free one"
+        if not in_use:
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"--host {host} --port {port}: {reason}") from error
 
 
 def listen(app: FastAPI, service: Service, bound: socket.socket, kill: Callable[[], None]) -> None:

@@ -29,6 +29,8 @@ from tilewright.serve.store.store import Conflict, Store
 from tilewright.serve.store.tables import Submitted, Task
 from tilewright.serve.task_events import EventFeed, Wakers
 
+MAX_QUOTED = 80
+"""Most characters of a client's name for a task that an answer repeats."""
 RETRY_S = 5
 """Seconds in `Retry-After`."""
 DISCONNECT_POLL_S = 2.0
@@ -183,7 +185,7 @@ class Service:
         """Return a task; 404 if there is none, or retention has deleted it."""
         found = None if key is None else self.store.task(key)
         if found is None:
-            raise HTTPException(404, "you have no such task")
+            raise HTTPException(404, f"you have no task {(key or '')[:MAX_QUOTED]!r}")
         return found
 
     async def ended(self, key: str, wait_s: float, has_left: DisconnectCheck) -> Task:

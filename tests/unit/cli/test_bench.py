@@ -73,9 +73,9 @@ def test_a_candidate_without_an_entry_point_fails_and_the_run_continues(run):
         (["bench", "softmax", "--candidates", "nowhere"], 2, "no such file or folder"),
         (["bench", "nope", "--candidates", "reference"], 3, "neither a file"),
         (["bench", "softmax", "--candidates", "reference", "--protocol", "x"], 2, "'x'"),
-        (["bench", "--resume", "nowhere"], 6, "no event log"),
+        (["bench", "--resume", "nowhere"], 6, "no such folder"),
         (["bench", "softmax", "--resume", "nowhere"], 2, "leave out problems"),
-        (["report", "nowhere"], 6, "no event log"),
+        (["report", "nowhere"], 6, "no such folder"),
         (["problems", "import", "nope"], 3, "installed: kernelbench, kernelbenchx, tritonbench"),
         (["problems", "import", "kernelbench", "--from", "nowhere"], 3, "no such file"),
         (

@@ -94,6 +94,6 @@ def test_problems_of_one_name_that_differ_are_named(run, tmp_path):
 
 def test_what_is_no_run_is_refused(run, tmp_path):
     one = a_run(tmp_path / "1", a=1.0)
-    refused(run("compare", str(one), str(tmp_path)), 6, "it is no run")
+    refused(run("compare", str(one), str(tmp_path)), 6, "no run: it has no report and no event log")
     refused(run("compare", str(one), str(one), "--protocol", "official"), 2, "no verdicts")
     refused(run("compare", str(one), str(one), "--page", "/no/such"), 2, "/no/such")

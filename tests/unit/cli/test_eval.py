@@ -97,15 +97,19 @@ def test_flags_that_stand_for_a_setting_name_that_setting():
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["nope"], 2, "No such command 'nope'"),
-        (["eval", "--nope"], 2, "No such option"),
+        (["nope"], 2, "no such command 'nope'"),
+        (["eval", "--nope"], 2, "no such option"),
         (["eval"], 2, "name a candidate"),
         (["eval", "fast.py"], 2, "name a problem"),
         (["eval", "missing.py", "-p", "add_relu"], 2, "missing.py: no such file"),
         (["eval", "fast.py", "-p", "missing"], 3, "no problem 'missing'"),
         (["eval", "fast.py", "-p", "fast.py"], 3, "not a problem"),
         (["eval", "fast.py", "-p", "add_relu", "--language", "zig"], 2, "'zig'"),
-        (["eval", "fast.py", "-p", "add_relu", "--protocol", "x"], 2, "'--protocol'"),
+        (
+            ["eval", "fast.py", "-p", "add_relu", "--protocol", "x"],
+            2,
+            "expected strict or official",
+        ),
         (["eval", "fast.py", "-p", "add_relu", "--device", "tpu"], 2, "known: cpu, cuda"),
         (["eval", "fast.py", "-p", "add_relu", "--device", "cuda"], 4, "unjudged: no device"),
         (["eval", "fast.py", "-p", "add_relu", "--set", "eval.prot=1"], 2, "no such setting"),
@@ -114,8 +118,8 @@ def test_flags_that_stand_for_a_setting_name_that_setting():
         (["eval", "fast.py", "-p", "add_relu", "--baseline", "no.py"], 2, "no.py: no such file"),
         (["eval", "fast.py", "-p", "add_relu", "--python-path", "no"], 2, "no such folder"),
         (["eval", "fast.py", "-p", "add_relu", "--min-speedup", "faster"], 2, "write X"),
-        (["eval", "--from-report", "no"], 6, "no report can be read"),
-        (["explain", "no"], 6, "no report can be read"),
+        (["eval", "--from-report", "no"], 6, "no such run or report"),
+        (["explain", "no"], 6, "no such run or report"),
         (["problems", "show", "missing"], 3, "no problem 'missing'"),
         (["problems", "new", "two words"], 2, "cannot be the name"),
         (["problems", "new", "class"], 2, "cannot be the name"),
@@ -161,8 +165,8 @@ def test_two_baselines_of_one_name_are_refused(run, tmp_path):
 def test_a_candidate_that_is_not_utf8_is_refused(run, tmp_path):
     """`refused` fails unless one error line says so, with exit code 2."""
     (tmp_path / "bytes.py").write_bytes(b"\xff\xfe\x00")
-    refused(run("eval", "bytes.py", "-p", "add_relu"), 2, "cannot be read as text")
-    refused(run("eval", "-", "-p", "add_relu", stdin=b"\xff\xfe\x00"), 2, "cannot be read as text")
+    refused(run("eval", "bytes.py", "-p", "add_relu"), 2, "not UTF-8 text")
+    refused(run("eval", "-", "-p", "add_relu", stdin=b"\xff\xfe\x00"), 2, "not UTF-8 text")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_search_keeps_its_limits_and_the_device(run):
         (("list", "--knowledge", "nowhere"), "nowhere: no such folder"),
         (("list", "--knowledge", "empty"), "empty: it has no index.md; write one"),
         (("search", "softmax", "--tokens", "100"), "the limit is 100"),
-        (("search",), "Missing argument"),
+        (("search",), "WORDS is missing"),
         (("search", "softmax", "--modules", "0"), "--modules"),
     ],
 )

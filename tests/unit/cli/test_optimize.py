@@ -31,7 +31,11 @@ SEARCH = ("optimize", "softmax", "--model", "recorded:bundled")
         (["optimize", "softmax", "--model", "local:nowhere"], 5, "nowhere"),
         (["optimize", "--resume", "nowhere"], 6, "nowhere"),
         (["optimize", "softmax", "--resume", "nowhere"], 2, "leave out problem"),
-        (["optimize", "softmax", "--model", "recorded:bundled", "--turns", "0"], 2, "loop.turns"),
+        (
+            ["optimize", "softmax", "--model", "recorded:bundled", "--turns", "0"],
+            2,
+            "--turns 0: expected at least 1",
+        ),
         (
             ["optimize", "softmax", "--model", "recorded:bundled", "--strategy", "x"],
             2,
@@ -54,7 +58,7 @@ SEARCH = ("optimize", "softmax", "--model", "recorded:bundled")
         ),
         (["bench", "softmax", "--model", "recorded:bundled", "--candidates", "x"], 2, "--model"),
         (["view", "nowhere"], 6, "nowhere"),
-        (["view", "."], 6, "no event log"),
+        (["view", "."], 6, "no run: it has no events.jsonl"),
     ],
 )
 def test_bad_input_is_one_line_and_an_exit_code(words, code, says, tmp_path, monkeypatch):

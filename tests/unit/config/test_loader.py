@@ -91,8 +91,8 @@ def test_the_tree_cannot_be_changed():
     [
         ("eval.timing.max_seconds=5", "eval.timing.max_s"),
         ("eval.limits.memory_byte=1", "eval.limits.memory_bytes"),
-        ("evl.device=cpu", "eval"),
-        ("timing.max_s=5", "eval.timing"),
+        ("evl.device=cpu", "eval.device"),
+        ("timing.max_s=5", "eval.timing.max_s"),
         ("protocol=strict", "eval.protocol"),
         ("hom=/a", "home"),
     ],
@@ -103,7 +103,7 @@ def test_an_unknown_key_names_the_nearest(override, nearest):
 
 
 def test_an_unknown_key_far_from_all_points_to_the_list():
-    with pytest.raises(ConfigError, match=r"qqqq: no such setting; docs/reference/config\.md"):
+    with pytest.raises(ConfigError, match=r"qqqq=1: no such setting; docs/reference/config\.md"):
         load(overrides=["qqqq=1"], environ={})
 
 
@@ -113,14 +113,14 @@ def test_an_unknown_key_far_from_all_points_to_the_list():
         ("eval.device", "write path=value"),
         ("=3", "write path=value"),
         ("eval..device=3", "write path=value"),
-        ("eval.timing.max_s=-1", r"eval\.timing\.max_s: .*greater than 0 \(got -1\)"),
-        ("eval.timing.max_s=.nan", r"eval\.timing\.max_s: "),
-        ("eval.protocol=lenient", r"eval\.protocol: .*'strict' or 'official' \(got 'lenient'\)"),
-        ("eval.timing=3", r"eval\.timing: "),
-        ("eval.baselines=[]", r"eval\.baselines: "),
+        ("eval.timing.max_s=-1", r"max_s=-1: expected more than 0, got -1$"),
+        ("eval.timing.max_s=.nan", r"max_s=\.nan: expected a finite number"),
+        ("eval.protocol=lenient", r": expected 'strict' or 'official', got 'lenient'$"),
+        ("eval.timing=3", "a section, not a setting"),
+        ("eval.baselines=[]", "expected at least 1 items"),
         ("eval.device={", "not YAML"),
         ("eval.rules={precision: tf32, precision: fp32}", "'precision' is repeated"),
-        ("home.deeper=3", "home: "),
+        ("home.deeper=3", "expected a path"),
     ],
 )
 def test_a_wrong_override_is_named(override, message):
@@ -150,10 +150,10 @@ def test_a_wrong_file_is_named(write, text, message):
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     missing = tmp_path / "no.yaml"
-    with pytest.raises(ConfigError, match="cannot read the settings file"):
+    with pytest.raises(ConfigError, match="no such file or folder; name a YAML file of settings"):
         load(missing, environ={})
     missing.write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(ConfigError, match="cannot read the settings file"):
+    with pytest.raises(ConfigError, match="not UTF-8 text: byte 0xff on line 1"):
         load(missing, environ={})
 
 

@@ -158,7 +158,7 @@ def test_an_old_option_works_and_is_announced_in_one_line(form):
     result = CliRunner().invoke(cli, ["eval", *form])
     announced, error = result.stderr.splitlines()
     assert announced == "tilewright: deprecated option: --replay is now --from-report"
-    assert "no report can be read" in error
+    assert "no such run or report" in error
     assert result.exit_code == 6
 
 

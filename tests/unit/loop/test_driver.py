@@ -133,7 +133,7 @@ def test_a_damaged_line_is_named(tmp_path, text, says):
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(RecordError, match="no event log"):
+    with pytest.raises(RecordError, match="no run: it has no events"):
         resume(tmp_path)
     (tmp_path / EVENTS).write_text("")
     with pytest.raises(RecordError, match="first line of its event log is missing"):

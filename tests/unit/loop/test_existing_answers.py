@@ -152,7 +152,7 @@ def test_one_file_answers_one_problem(tmp_path, problems):
 
 
 def test_a_missing_or_empty_source_is_a_config_error(tmp_path, problems):
-    with pytest.raises(ConfigError, match="or write `reference`"):
+    with pytest.raises(ConfigError, match="or `reference`"):
         read(tmp_path / "no", problems)
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="it has no candidate; name the files"):

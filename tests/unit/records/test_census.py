@@ -35,7 +35,7 @@ def test_an_unfinished_line_is_ignored_and_a_damaged_one_is_named(tmp_path):
         path.write_text(text[:-cut])
         assert sum(map(len, read_census(path).rows.values())) == 2
     path.write_text(text.replace('"speedup":0.5', '"speedup":-0.5'))
-    with pytest.raises(RecordError, match=r"c\.jsonl:2: CensusRow: speedup"):
+    with pytest.raises(RecordError, match=r"c\.jsonl:2: damaged: speedup"):
         read_census(path)
     path.write_text("")
     with pytest.raises(RecordError, match="it has no header"):

@@ -66,7 +66,7 @@ def test_writing_again_replaces_the_report(tmp_path):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(ConfigError, match=r"file.*cannot be written.*--out"):
+    with pytest.raises(ConfigError, match=r"file.*no run folder can be made.*--out"):
         create_run(tmp_path / "file", "")
     with pytest.raises(ConfigError, match=r"report\.json: cannot be written"):
         write_report(tmp_path / "file", report())
@@ -77,7 +77,7 @@ def test_a_file_that_is_no_report_is_refused_by_its_path(tmp_path, content):
     if content is not None:
         (tmp_path / "report.json").write_bytes(content.encode(errors="surrogateescape"))
 
-    with pytest.raises(RecordError, match=re.escape(str(tmp_path / "report.json"))):
+    with pytest.raises(RecordError, match=re.escape(str(tmp_path)) + ".*report.json"):
         read_report(tmp_path)
     with pytest.raises(RecordError, match=re.escape(str(tmp_path / "report.json"))):
         read_report(tmp_path / "report.json")
@@ -85,7 +85,7 @@ def test_a_file_that_is_no_report_is_refused_by_its_path(tmp_path, content):
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
-    [("speedup", "soon", "EvalReport: speedup"), ("schema_version", 9, "upgrade tilewright")],
+    [("speedup", "soon", "damaged: speedup"), ("schema_version", 9, "upgrade tilewright")],
 )
 def test_a_damaged_or_newer_report_of_version_1_is_refused_by_its_path(
     tmp_path, field, value, message

@@ -177,7 +177,7 @@ def test_a_report_of_no_known_version_is_refused(version):
     ],
 )
 def test_damaged_text_is_refused(text):
-    with pytest.raises(errors.RecordError, match="EvalReport: "):
+    with pytest.raises(errors.RecordError, match="damaged: "):
         EvalReport.from_json(text)
 
 
@@ -190,7 +190,7 @@ def test_the_message_names_the_field():
     document = json.loads(report().to_json())
     document["request"]["limits"]["call_timeout_s"] = "soon"
 
-    with pytest.raises(errors.RecordError, match=r"EvalReport: request\.limits\.call_timeout_s: "):
+    with pytest.raises(errors.RecordError, match=r"damaged: request\.limits\.call_timeout_s: "):
         EvalReport.from_json(json.dumps(document))
 
 

@@ -327,8 +327,8 @@ def test_the_train_command_refuses_contradictory_options(tmp_path, capsys):
     for arguments, words in (
         (["train", "rl"], "train needs a CONFIG"),
         (["train", "rl", "x", "--resume", "y"], "leave out CONFIG and --out"),
-        (["train", "sft", str(tmp_path / "none.yaml")], "cannot read the settings file"),
-        (["train", "rl", "--resume", str(tmp_path)], "no event log"),
+        (["train", "sft", str(tmp_path / "none.yaml")], "no such file or folder; name a YAML"),
+        (["train", "rl", "--resume", str(tmp_path)], "no run: it has no events.jsonl"),
     ):
         assert cli.main(arguments, standalone_mode=False) in (2, 6)
         assert words in capsys.readouterr().err

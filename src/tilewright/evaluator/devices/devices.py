@@ -79,7 +79,8 @@ def find_device(name: str) -> Device:
     if index not in found:
         has = ", ".join(f"cuda:{i} ({row[2]})" for i, row in found.items()) or "no NVIDIA GPU"
         raise InfrastructureError(
-            f"unjudged: no device: {name} is not here; this machine has {has}"
+            f"unjudged: no device: {name} is not here; this machine has {has}; "
+            "--device cpu judges without a GPU"
         )
     _, uuid, model, driver, capability = found[index]
     own = f"/dev/nvidia{index}"

@@ -104,7 +104,8 @@ class Judge:
 
     def load_problem(self, message: messages.LoadProblem) -> messages.ProblemLoaded:
         torch.set_num_threads(message.threads)
-        self.reference = reference.load(message.source.decode(), vars(message), self.device)
+        source, fields = message.source.decode(), vars(message)
+        self.reference = reference.load(source, fields, self.device, message.file)
         self.reference.written.with_returned = message.compares_overwritten
         self.rule = message.rule
         self.writable = set(self.reference.positions(message.writable_inputs))

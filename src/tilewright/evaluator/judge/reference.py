@@ -27,8 +27,8 @@ from tilewright.wire.names import NUMBERS
 
 CUDA_OUT_OF_MEMORY: Final = 2
 """`cudaErrorMemoryAllocation`, the error code of a failed allocation in the CUDA runtime."""
-FILE = "tilewright_problem.py"
-"""Name of the file from which the judge loads a problem."""
+FOLDER = "tilewright-problem-"
+"""Beginning of the name of the folder from which the judge loads a problem."""
 CPU = torch.device("cpu")
 
 
@@ -58,8 +58,9 @@ def _line_of(error: BaseException) -> str:
     """Return the innermost line of the problem's own file in a traceback, for a message."""
     found = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if os.path.basename(frame.f_code.co_filename) == FILE:
-            found = f" (problem.py:{line} in {frame.f_code.co_name})"
+        folder, file = os.path.split(frame.f_code.co_filename)
+        if os.path.basename(folder).startswith(FOLDER):
+            found = f" ({file}:{line} in {frame.f_code.co_name})"
     return found
 
 
@@ -190,10 +191,14 @@ class Reference:
             return int(count)
 
 
-def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> Reference:
-    """Load a problem and build its reference under the init seed; raise `ProblemFailure`."""
-    folder = tempfile.mkdtemp(prefix="problem-")
-    path = os.path.join(folder, FILE)
+def load(
+    source: str, fields: Mapping[str, Any], device: torch.device = CPU, name: str = "problem.py"
+) -> Reference:
+    """Load a problem and build its reference under the init seed; raise `ProblemFailure`.
+
+    `name` is that of the problem's own file, which a failure shows.
+    """
+    path = os.path.join(tempfile.mkdtemp(prefix=FOLDER), os.path.basename(name))
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
     modes = ProblemModes.of(source, device)

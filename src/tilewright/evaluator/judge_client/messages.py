@@ -110,7 +110,6 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
     """Load a problem's source. `rule` is the published comparison rule; `None` is ours."""
 
     BODY: ClassVar[str] = "source"
-
     source: bytes
     problem_kind: str
     mode: str
@@ -123,6 +122,7 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
     tf32: bool
     compares_overwritten: bool
     buffers: list[str] = field(default_factory=list)
+    file: str = "problem.py"
 
 
 class MapInputs(Request[Done], kind="map"):

@@ -81,6 +81,7 @@ def load_problem(session: EvaluationSession) -> None:
             tf32=session.runners.tf32,
             compares_overwritten=problem.compares_overwritten,
             buffers=list(problem.buffers),
+            file=problem.source.path,
         )
     )
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from tilewright.config import ModelSection, environment
 from tilewright.errors import ConfigError, PolicyError, ReplyRefused
@@ -46,6 +47,12 @@ class Chat:
             raise ConfigError(
                 f"model {name}: the environment variable {section.key_variable} is empty; set it, "
                 "or name another one in model.key_variable, or a server in model.base_url"
+            )
+        scheme = urlsplit(section.base_url or "").scheme
+        if section.base_url is not None and scheme not in ("http", "https"):
+            raise ConfigError(
+                f"model.base_url {section.base_url!r}: no address of a server; write it as "
+                "http://localhost:8000/v1"
             )
         self._key = key or NO_KEY
         self._over = threading.Event()

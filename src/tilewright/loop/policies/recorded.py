@@ -29,7 +29,7 @@ class Recorded:
     def __init__(
         self, folder: Path, *, strict: bool = False, warn: Callable[[str], None] = lambda _: None
     ) -> None:
-        self.name = f"recorded:{folder}"
+        self.name = "recorded:bundled" if folder == BUNDLED_RUN else f"recorded:{folder}"
         self._strict, self._warn, self._warned = strict, warn, False
         self._replies: dict[tuple[str, int, int], tuple[str, Reply]] = {}
         for event in read_events(folder):
@@ -39,9 +39,10 @@ class Recorded:
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
         found = self._replies.get(_key(ask))
         if found is None:
+            known = sorted({problem for problem, _, _ in self._replies}) or ["no problem"]
             raise PolicyError(
                 f"{self.name}: no reply of problem {ask.problem}, trajectory {ask.sample}, turn "
-                f"{ask.turn} was recorded"
+                f"{ask.turn} was recorded; it has replies for {', '.join(known)}"
             )
         prompt, reply = found
         if prompt and prompt != digest_of(messages):

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tilewright.errors import ProblemError, RecordError
+from tilewright.errors import ProblemError, RecordError, reason_of
 from tilewright.records import Problem
+from tilewright.records.field_faults import damage_of, json_damage
 from tilewright.records.parquet import parquet_rows
 
 _DIGITS = re.compile("[0-9]{1,18}")
@@ -54,10 +55,10 @@ class Found:
         except KeyError as error:
             self.skipped.append(f"{where}: wants the field {error}")
         except (OSError, UnicodeDecodeError) as error:
-            self.skipped.append(f"{where}: {what}cannot be read: {error}")
+            self.skipped.append(f"{where}: {what}cannot be read: {reason_of(error)}")
         except ValueError as error:
             # A name that no file can have, or that is no text.
-            self.skipped.append(f"{where}: {error}")
+            self.skipped.append(f"{where}: {damage_of(error)}")
 
 
 class ProblemSet(Protocol):
@@ -105,7 +106,7 @@ def json_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, A
     try:
         data = path.read_bytes().removeprefix(BOM_UTF8)
     except OSError as error:
-        raise ProblemError(f"{path}: cannot be read: {error}") from error
+        raise ProblemError(f"{path}: cannot be read: {reason_of(error)}") from error
     if _is_array(data):
         yield from _array(path, data, skipped)
         return
@@ -116,9 +117,9 @@ def json_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, A
         try:
             row = json.loads(line.decode())
         except UnicodeDecodeError as error:
-            skipped.append(f"{where}: not UTF-8: {error}")
+            skipped.append(f"{where}: {reason_of(error)}")
         except (ValueError, RecursionError) as error:
-            skipped.append(f"{where}: not JSON: {error}"[:MAX_ERROR])
+            skipped.append(f"{where}: {json_damage(error)}"[:MAX_ERROR])
         else:
             if isinstance(row, dict):
                 yield where, row
@@ -146,7 +147,7 @@ def _array(path: Path, data: bytes, skipped: list[str]) -> Iterator[tuple[str, d
         # A byte that is not UTF-8 costs its row alone.
         rows = json.loads(data.decode(errors="surrogateescape"))
     except (ValueError, RecursionError) as error:
-        raise ProblemError(f"{path}: not JSON: {error}"[:MAX_ERROR]) from error
+        raise ProblemError(f"{path}: {json_damage(error)}"[:MAX_ERROR]) from error
     for number, row in enumerate(rows):
         where = f"{path}[{number}]"
         if not isinstance(row, dict):

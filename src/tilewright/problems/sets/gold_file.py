@@ -183,7 +183,7 @@ def _parsed(text: str, where: str) -> ast.Module:
     try:
         return parse_tree(text)
     except SyntaxError as error:
-        raise ProblemError(f"{where}: not Python: {error}") from error
+        raise ProblemError(f"{where}: not Python: {error.msg} on line {error.lineno}") from error
 
 
 def _imported(tests: ast.Module, companions: tuple[SourceFile, ...]) -> str:

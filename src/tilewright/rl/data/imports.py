@@ -14,6 +14,7 @@ from tilewright.loop.run_state import PROBLEMS
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import RequestsIssued, RunStarted, TurnFinished
+from tilewright.records.field_faults import damage_of
 from tilewright.rl.data.drkernel_rows import IMPORTED, Kind, name_of, read_row, turns_from_texts
 
 Row = dict[str, Any]
@@ -77,7 +78,7 @@ class Import:
                 name, sample = self._named(wanted, digest)
                 turns = turns_from_texts(texts, name, sample)
             except (KeyError, TypeError, ValueError, ProblemError) as error:
-                self.left_out(f"{where}: {type(error).__name__}: {error}"[:300])
+                self.left_out(f"{where}: {damage_of(error)}"[:300])
                 continue
             self.known[name] = digest, sample + 1
             if sample == 0:

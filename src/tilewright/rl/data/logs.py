@@ -12,11 +12,18 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from tilewright.errors import RecordError
+from tilewright.errors import RecordError, reason_of
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
-from tilewright.records.event_log import EVENTS, current_line, parse_event
+from tilewright.records.event_log import (
+    EVENTS,
+    current_line,
+    line_fault,
+    parse_event,
+    unreadable_log,
+)
 from tilewright.records.events import EVENT, Event, RunStarted, Turn, TurnFinished
+from tilewright.records.field_faults import damage_of
 
 MAX_CACHED = 512
 """Turns and problems that stay parsed, since those of a trajectory are read repeatedly."""
@@ -68,7 +75,7 @@ class RunLog:
                     found = EVENT.validate_python(event)
                     begun = found if isinstance(found, RunStarted) else None
             except (ValueError, KeyError, TypeError) as error:
-                self._left_out(f"{path}:{number}: damaged: {error}"[:300])
+                self._left_out(f"{path}:{number}: damaged: {damage_of(error)}"[:300])
             offset += len(line)
         if begun is None:
             raise RecordError(f"{self.folder}: its event log has no beginning")
@@ -80,7 +87,9 @@ class RunLog:
             try:
                 self._texts.setdefault(json.loads(line)["id"], offset)
             except (ValueError, KeyError, TypeError) as error:
-                self._left_out(f"{self.folder / PROBLEMS}:{number}: damaged: {error}"[:300])
+                self._left_out(
+                    f"{self.folder / PROBLEMS}:{number}: damaged: {damage_of(error)}"[:300]
+                )
             offset += len(line)
 
     def events(self, *, named: bool = False) -> Iterator[Event]:
@@ -93,11 +102,10 @@ class RunLog:
             try:
                 yield parse_event(line)
             except ValidationError as error:
-                first = error.errors()[0]
                 # A line that is no JSON was named before.
-                if named and first["type"] != "json_invalid":
+                if named and error.errors()[0]["type"] != "json_invalid":
                     place = offset - len(line)
-                    self._left_out(f"{self.folder / EVENTS}: byte {place}: {first['msg']}")
+                    self._left_out(f"{self.folder / EVENTS}: byte {place}: {line_fault(error)}")
             self._events.seek(offset)
 
     def turns(self) -> Iterator[Turn]:
@@ -127,7 +135,7 @@ class RunLog:
         try:
             event = parse_event(self._events.readline())
         except ValidationError as error:
-            self._left_out(f"{self.folder / EVENTS}: byte {offset}: {error.errors()[0]['msg']}")
+            self._left_out(f"{self.folder / EVENTS}: byte {offset}: {line_fault(error)}")
             return None
         assert isinstance(event, TurnFinished)
         return event.turn if event.turn.reply is not None else None
@@ -149,4 +157,6 @@ def _opened(path: Path) -> IO[bytes]:
     try:
         return open(path, "rb")
     except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+        if path.name == EVENTS:
+            raise unreadable_log(path.parent, error) from error
+        raise RecordError(f"{path}: cannot be read: {reason_of(error)}") from error

@@ -107,7 +107,7 @@ def test_a_runner_whose_other_processes_live_on_is_not_timed(opened):
 
 
 def test_output_addresses_are_reported_with_the_completion_timestamp(opened):
-    source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), 5\n"
+    source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), '5'\n"
     runner, _ = opened(source)
     seen: list[list[int]] = []
     look = lambda _: seen.append(runner.output_addresses(3))  # noqa: E731

@@ -30,7 +30,7 @@ def a_row(number: int) -> bytes:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (DEEP.encode(), "not JSON: maximum recursion depth"),
+        (DEEP.encode(), "not JSON: nested too deeply"),
         (
             b'{"level": 1, "problem_id": Infinity, "code": ""}',
             NUMBERS,

@@ -262,7 +262,7 @@ def test_prompts_become_problems_and_rows_for_trl_and_verl(tmp_path):
     words = ["data", "import", str(path), "--format", "drkernel-rl", "--out", str(tmp_path / "r")]
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 0
-    assert f"left out: {path}:3: KeyError" in result.output
+    assert f"left out: {path}:3: the field `" in result.output
     assert f"left out: {path}:4: cut off, not JSON" in result.output
     (run,) = (tmp_path / "r").iterdir()
     assert exported(run, "drkernel-rl") == rows[:2]
