@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from tilewright.records.field_faults import first_fault
 
 MAX_QUOTED = 200
 """Characters of an address that an error message quotes."""
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ .+-]{0,90}\.py")
+"""Names of files that a record and every file system can hold."""
 TEMPLATE = "`tilewright problems new NAME` writes one that works"
 BUNDLED = Path(__file__).parent / "bundled"
 _LITERALS = (
@@ -89,7 +92,7 @@ def parse_problem(
         found = Problem(
             id=identity,
             kind=kind,
-            source=SourceFile(path=file or "problem.py", text=text),
+            source=SourceFile(path=_shown(file), text=text),
             entry=entry,
             cases=tuple(cases),
             mode=literals.get("MODE", "train"),
@@ -139,6 +142,11 @@ def _cases(value: Any, where: str) -> list[Case]:  # noqa: ANN401 - a literal of
     if len(set(names)) != len(names):
         raise ProblemError(f"{where}: two of CASES have the same name")
     return cases
+
+
+def _shown(file: str | None) -> str:
+    """Return the name under which the judge loads a problem, and which its errors show."""
+    return file if file and PLAIN_NAME.fullmatch(file) else "problem.py"
 
 
 def _not_python(error: SyntaxError, where: str, file: str | None) -> str:

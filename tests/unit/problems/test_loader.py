@@ -271,3 +271,22 @@ def test_a_file_name_that_is_not_utf8_is_refused(tmp_path):
 )
 def test_buffers_are_all_or_named(literal, names):
     assert parse(MODULE + f"BUFFERS = {literal}\n").buffers == names
+
+
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        ("mine.py", "mine.py"),
+        ("my kernel-2.py", "my kernel-2.py"),
+        ("mine.txt", "problem.py"),
+        (".py", "problem.py"),
+        (f"{'x' * 240}.py", "problem.py"),
+        ("a\\b.py", "problem.py"),
+    ],
+)
+def test_the_judge_loads_a_file_by_a_name_that_every_system_can_hold(tmp_path, file, shown):
+    path = tmp_path / file
+    path.write_text(
+        "CASES = [{}]\n\n\ndef inputs(case, generator): ...\n\n\ndef reference(): ...\n"
+    )
+    assert read_problem(path).source.path == shown

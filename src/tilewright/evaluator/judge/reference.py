@@ -198,7 +198,9 @@ def load(
 
     `name` is that of the problem's own file, which a failure shows.
     """
-    path = os.path.join(tempfile.mkdtemp(prefix=FOLDER), os.path.basename(name))
+    # Python loads no file with another ending.
+    own = os.path.basename(name) if name.endswith(".py") else "problem.py"
+    path = os.path.join(tempfile.mkdtemp(prefix=FOLDER), own)
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
     modes = ProblemModes.of(source, device)
