@@ -99,6 +99,9 @@ def test_turns_are_plotted_listed_and_opened(browser, viewer, size):
     assert count(page, "#rows tbody tr") == count(page, "#tree [data-n]") == 5
     wide = page.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 1
+    # An id breaks between its parts alone.
+    script = "return [...document.querySelectorAll('.part')].map((e) => e.getClientRects().length)"
+    assert set(page.execute_script(script)) == {1}
     text = opened(page, 1)
     for part in ("What the model is told of it", "Verdict: correct", "answer 1", "def softmax"):
         assert part in text

@@ -75,7 +75,7 @@ const list = () => {
   const mark = $("mark").value, verdict = $("verdict").value, text = $("find").value.toLowerCase();
   const found = rows.filter((row) => ofTrajectory(row) && (!mark || row.marks.includes(mark)) && (!verdict || row.verdict === verdict) && (!text || `${row.id} ${row.operator || ""} ${row.reason || ""}`.toLowerCase().includes(text)));
   $("rows").tBodies[0].replaceChildren(...found.slice(0, shown).map((row) => {
-    const button = el("button", { type: "button", class: "row" }, row.id);
+    const button = el("button", { type: "button", class: "row" }, ...address(row.id));
     button.addEventListener("click", () => open(row.n));
     const why = [...row.marks, row.reason || ""].filter(Boolean).join("; ");
     const by = [row.operator, row.role === "measure" ? "trial" : ""].filter(Boolean).join(", ");
@@ -124,7 +124,7 @@ const archive = () => {
   const cells = data.about.cells || [], own = cells.filter((cell) => ofTrajectory(cell));
   $("archive").hidden = !cells.length;
   $("cells").tBodies[0].replaceChildren(...own.slice(0, PAGE).map((cell) => {
-    const row = byId.get(cell.id), name = row ? el("button", { type: "button", class: "row" }, cell.id) : cell.id;
+    const row = byId.get(cell.id), name = row ? el("button", { type: "button", class: "row" }, ...address(cell.id)) : cell.id;
     if (row) name.addEventListener("click", () => open(row.n));
     return el("tr", {}, el("td", {}, trajectory(cell)), el("td", {}, cell.place), el("td", {}, name), el("td", { class: "n" }, row ? speed(row) : ""));
   }));
