@@ -240,7 +240,7 @@ def test_a_full_disk_loses_no_report(home, small_disk):
     assert answer.returncode == 2
     assert answer.stdout.startswith("incorrect  ")
     (line,) = [line for line in answer.stderr.splitlines() if "error:" in line]
-    assert "No space left on device" in line
+    assert "no space left on device" in line
     rescued = Path(line.split("written to ")[1].split(" instead")[0])
     assert rescued.is_relative_to(home)
     assert read_report(rescued).verdict == "incorrect"
@@ -252,7 +252,7 @@ def test_a_read_only_disk_is_named_before_anything_is_judged(small_disk):
     assert answer.returncode == 2
     assert answer.stdout == ""
     (line,) = answer.stderr.splitlines()
-    assert "cannot be written (Read-only file system); choose another with --out" in line
+    assert "read-only file system; name another folder with --out" in line
     answer = run("problems", "new", "mine", "--dir", str(small_disk))
     assert answer.returncode == 2
     assert "cannot be written" in answer.stderr
