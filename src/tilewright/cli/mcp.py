@@ -50,7 +50,10 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     settings = load_settings(given)
     if given["workspace"] is not None:
         if not given["problem"]:
-            raise ConfigError("--init needs --problem; `tilewright problems list` has some")
+            raise ConfigError(
+                f"--init {given['workspace']}: name the problem with --problem; "
+                "tilewright problems list has some"
+            )
         return _init(given, settings)
     options.ready_to_judge(settings)
     _serve(given["problem"], settings, given["verbose"])
