@@ -42,7 +42,7 @@ class ProblemError(TilewrightError):
 
 
 class CompilationTimeout(ProblemError):
-    """A kernel of the problem's reference does not compile in the time that it has."""
+    """The kernels of the problem's reference do not compile in the time that they have."""
 
 
 class InfrastructureError(TilewrightError):

@@ -5,22 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.faults.bad_input import GOOD, PROBLEM
 from tests.conventions.tree import ROOT
 
-GOOD = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)\n"
-PROBLEM = """import torch
-
-CASES = [{"name": "one", "n": 8}]
-ENTRY = "softmax"
-
-
-def inputs(case, generator):
-    return (torch.randn(case["n"], 8, generator=generator),)
-
-
-def reference(x):
-    return torch.softmax(x, -1)
-"""
 MANY = 1001
 """One more than the entries that a candidate's folder may have."""
 FILES: dict[str, str | bytes] = {

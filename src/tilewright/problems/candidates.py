@@ -22,7 +22,7 @@ MAX_FOLDER_BYTES = 16 << 20
 MAX_ENTRIES = 1000
 """Files and folders in a candidate's folder: more are a mistake, such as a home folder."""
 MIN_SIMILARITY = 0.75
-"""Of a missing file's name and one that is there: short names are similar by chance."""
+"""Least similarity of a suggested file name; below it, short names are similar by chance."""
 ALONE = "name a folder with nothing but the candidate's files"
 
 

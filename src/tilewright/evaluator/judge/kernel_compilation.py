@@ -44,7 +44,7 @@ class AnnouncedCompilation:
             if not self._answering:
                 return compile_kernel(*args, **kwargs)
             with self._one:
-                # What it has launched must have ended when others use the device.
+                # The judge's launches must have ended before others use the device.
                 self._settle()
                 self._channel.send(COMPILING)
                 try:

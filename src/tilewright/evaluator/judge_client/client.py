@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from tilewright.errors import CompilationTimeout, InfrastructureError, ProblemError
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.judge_client import messages
-from tilewright.evaluator.judge_client.gpu_messages import COMPILING, RESUME, DescribeCall
+from tilewright.evaluator.judge_client.gpu_messages import COMPILED, COMPILING, RESUME, DescribeCall
 from tilewright.evaluator.judge_client.messages import Answer, ComparisonRule, Request, SampleLayout
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
 from tilewright.evaluator.processes.host import JUDGE_MEMORY
@@ -206,7 +206,7 @@ class JudgeClient:
 
     def _answered(self, child: Child, kind: str, timeout_s: float) -> Frame:
         """Return the answer to a request, after the compilations that it needs."""
-        start, compiling = time.monotonic(), False
+        start, compiling, compiled_s = time.monotonic(), False, 0.0
         without_s = self.without_device_s
         try:
             while True:
@@ -217,7 +217,11 @@ class JudgeClient:
                 compiling = True
                 began = time.monotonic()
                 with self.without_device():
-                    receive_frame(child, kind, timeout_s, self._watch)
+                    # All compilations of a request together have as long as its work.
+                    ended = receive_frame(child, kind, timeout_s - compiled_s, self._watch)
+                    compiled_s += time.monotonic() - began
+                if ended.kind != COMPILED:
+                    raise InfrastructureError(f"the judge sent {ended.kind!r} while it compiled")
                 compiling = False
                 self.without_device_s += time.monotonic() - began
                 send_frame(child, RESUME, {})
@@ -227,7 +231,7 @@ class JudgeClient:
             # The judge lives and runs the problem's code; another judge would hang there too.
             problem = self.context.request.problem.id
             if compiling:
-                text = f"a kernel of its reference did not compile within {timeout_s:g} s"
+                text = f"the kernels of its reference did not compile within {timeout_s:g} s"
                 raise CompilationTimeout(f"{problem}: {text}") from error
             raise ProblemError(f"{problem}: its code did not end within {timeout_s:g} s") from error
 

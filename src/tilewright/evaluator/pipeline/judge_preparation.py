@@ -42,7 +42,7 @@ def prepare_judge(session: EvaluationSession) -> None:
         with session.on_device():
             session.judge.request(Forget(everything=True))
     except CompilationTimeout:
-        # Nobody else slowed that down.
+        # Other evaluations do not slow a compilation down, so another attempt is no better.
         raise
     except (InfrastructureError, ProblemError) as error:
         # The device was shared: a lack of memory or time may be the others' doing.

@@ -227,10 +227,11 @@ def test_another_evaluation_has_the_device_alone_while_the_judge_compiles(evalua
 
 
 @pytest.mark.usefixtures("prepared")
+@pytest.mark.parametrize("each_s", [1.0, 0.2], ids=["one kernel", "several kernels"])
 def test_a_reference_that_does_not_compile_in_time_is_not_tried_alone(
-    evaluator, compiles, monkeypatch
+    evaluator, compiles, monkeypatch, each_s
 ):
-    compiles(lambda: time.sleep(1.0))
+    compiles(lambda: time.sleep(each_s))
     monkeypatch.setattr(client, "MIN_TIMEOUT_S", 0.3)
     request = a_request(COMPILING, HONEST, limits={"total_timeout_s": 0.3})
     with pytest.raises(CompilationTimeout, match=r"did not compile within 0\.3 s"):
