@@ -369,7 +369,8 @@ def test_doctor_calibrates_and_reports_every_item(folder, monkeypatch):
     # Three cases twice; a long or memory-bound one has four to eight replicates, each a sample.
     assert 6 <= sum(document["calibration"]["samples"]) <= 8 * 6
     assert (folder / "home" / "calibration.json").is_file()
-    assert document["noise"]["runs"] in (1, 4, 5, 6, 7, 8)
+    # On a busy machine the limit of time ends a case before its planned replicates.
+    assert 1 <= document["noise"]["runs"] <= 8
 
 
 def test_a_generated_problem_is_judged_unchanged():
