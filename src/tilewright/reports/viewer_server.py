@@ -48,7 +48,8 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
     }
     data = {"about": about, "rows": rows, "whole": whole, "live": live, "steps": turns.steps()}
     styles, title = ["page.css", "view.css"], f"{begun.problems}, {begun.name}"
-    return drawn("view", title, data, styles, ["training.js", "search_chart.js", "turn.js", "view.js"])
+    scripts = ["training.js", "search_chart.js", "turn.js", "view.js"]
+    return drawn("view", title, data, styles, scripts)
 
 
 def exported(turns: Turns) -> str:
