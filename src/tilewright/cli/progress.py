@@ -35,7 +35,7 @@ STAGES: dict[str, str] = {
     Stage.CEILINGS: "measuring the device",
     Stage.CLEANUP: "cleaning up",
 }
-"""What goes on in each stage, in words."""
+"""The words for each stage."""
 SHOWN = {
     "problem_check": "the problem itself: {case}",
     "sample": "correctness: {case}, {variation}",
@@ -52,7 +52,7 @@ def describe(event: str, fields: dict[str, Any]) -> str:
     """Return an event of the evaluator in a few words, or an empty text if it is not shown."""
     if event == "stage":
         # A server of another version may have further stages.
-        return STAGES.get(fields["stage"], fields["stage"])
+        return STAGES.get(str(fields["stage"]), str(fields["stage"]))
     return SHOWN.get(event, "").format_map(fields)
 
 
