@@ -85,7 +85,7 @@ def test_candidate_text_cannot_move_the_cursor_or_change_colour():
         (1.012, 1.004, 1.02, "1.012x [1.004, 1.020]"),
         (0.5, 0.4, 0.6, "0.50x [0.40, 0.60]"),
         # Wide, and it nearly holds 1.
-        (1.09, 1.01, 1.18, "no measurable difference [1.01, 1.18]"),
+        (1.09, 1.01, 1.18, "1.09x [1.01, 1.18], not certain"),
         (250.0, 200.0, 300.0, "250x [200, 300]"),
         (1.3, None, None, "1.30x, no interval"),
     ],
