@@ -34,10 +34,9 @@ from tilewright.records.events import (
 from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import Sampler, TokenSample, read_samples, write_samples
 from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.training_folder import ROLLOUTS
 from tilewright.rl.trajectories import LockstepStrategy, Trajectory
 from tilewright.rl.worlds import World
-
-FOLDER = "rollouts"
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class Rollouts:
         """
         batch, planned = trajectories[0].batch, len(trajectories) * turns
         problems = {problem.id: problem for problem in self.problems}
-        path, seed = self.folder / FOLDER / batch, self.config.seed
+        path, seed = self.folder / ROLLOUTS / batch, self.config.seed
         policy = BatchPolicy(sampler.name, path, sampler, sampling, seed, self.world, problems)
         strategy = LockstepStrategy(trajectories, turns, policy.room)
         history = RecordedHistory(strategy)

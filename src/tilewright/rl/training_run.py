@@ -17,7 +17,7 @@ from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
 from tilewright.rl.tokens import Sampler
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.trajectories import drawn_problems, trajectories_of
-from tilewright.rl.worlds import World, open_world
+from tilewright.rl.worlds import World, open_world, problems_at
 
 HELD_OUT = "held_out.jsonl"
 FIRST_SCORED = 1_000_000_000
@@ -98,6 +98,19 @@ class TrainingRun:
                 device=self.world.device,
             )
         )
+
+
+def find_training_problems(config: TrainConfig) -> None:
+    """Refuse addresses of problems that a run cannot train on, or score.
+
+    Raises:
+        ConfigError: a held-out problem is a training problem.
+        ProblemError: an address names no problem.
+    """
+    addresses = [config.data.problems, config.data.held_out]
+    found = problems_at(config.world, config.settings, [name for name in addresses if name])
+    by_address = dict(zip(filter(None, addresses), found, strict=True))
+    _refuse_shared(*(by_address.get(name, []) for name in addresses))
 
 
 def _kept(path: Path) -> list[Problem]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
+from tilewright.errors import ConfigError, boundary
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
@@ -119,13 +120,16 @@ def _trainer(
     path = config.model.path
     # Adapters can be switched off; without them the reference is a second copy of the model.
     copied = config.health.reference and not config.model.lora.rank
-    trainer = TurnTrainer(
-        models.load_model(path),
-        rl_arguments(config, hooks.preset, folder),
-        tokenizer,
-        hooks,
-        adapters=models.adapters(config.model.lora),
-        reference=models.load_model(path) if copied else None,
-    )
+    model, reference = models.load_model(path), models.load_model(path) if copied else None
+    arguments = rl_arguments(config, hooks.preset, folder)
+    with boundary(ConfigError, "model.lora") if config.model.lora.rank else nullcontext():
+        trainer = TurnTrainer(
+            model,
+            arguments,
+            tokenizer,
+            hooks,
+            adapters=models.adapters(config.model.lora),
+            reference=reference,
+        )
     trainer.add_callback(Checkpointing(config.checkpoints.keep))
     return trainer

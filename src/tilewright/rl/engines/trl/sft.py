@@ -66,7 +66,7 @@ def train_sft(
         ConfigError: the data or the model cannot be used.
         RecordError: a row has no messages.
     """
-    rows = _read_conversations(config.data.conversations)
+    rows = read_conversations(config.data.conversations)
     quiet(config.machine)
     if config.model.path:
         tokenizer = models.load_tokenizer(models.initial_model(config))
@@ -121,7 +121,7 @@ def _begin(config: TrainConfig, folder: Path, log: EventLog) -> None:
     )
 
 
-def _read_conversations(files: tuple[str, ...]) -> list[dict[str, Any]]:
+def read_conversations(files: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the rows with `messages` in files of JSON lines or parquet."""
     found = []
     for name in files:
