@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
@@ -16,6 +18,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 from tests.conventions.tree import SOURCE
 from tests.training_fixtures import toy
 from tilewright import config as house
+from tilewright.cli.main import cli
 from tilewright.config import ModelSection
 from tilewright.errors import InfrastructureError
 from tilewright.loop.policies.base import Message
@@ -34,6 +37,7 @@ from tilewright.testing.synth_world import SynthWorld
 
 KILLED = """
 import os, signal, sys
+from tilewright.rl.training_run import TrainingRun
 from pathlib import Path
 from tilewright.rl.engines.trl import checkpoints
 from tilewright.rl.engines.trl.reinforce import train_rl
@@ -57,6 +61,10 @@ if where == "judging":
 elif where == "saving":
     complete, fatal = checkpoints.complete, f"checkpoint-{count}"
     checkpoints.complete = lambda path: die() if path.name == fatal else complete(path)
+elif where == "logged":
+    record = TrainingRun.record
+    TrainingRun.record = lambda self, step, *given: (
+        record(self, step, *given), die() if step == count else None)
 train_rl(load_training(folder / "run.yaml"), folder, print, print)
 """
 TURNS = 16
@@ -105,7 +113,12 @@ def told(folder):
 
 @pytest.mark.parametrize(
     ("where", "count", "from_step"),
-    [("judging", 2 * TURNS + 5, 2), ("judging", 3 * TURNS + 13, 2), ("saving", 4, 2)],
+    [
+        ("judging", 2 * TURNS + 5, 2),
+        ("judging", 3 * TURNS + 13, 2),
+        ("saving", 4, 2),
+        ("logged", 3, 2),
+    ],
 )
 def test_a_killed_run_resumes_with_the_same_result(place, whole, where, count, from_step):
     folder = begun(place, f"{where}{count}")
@@ -125,8 +138,56 @@ def test_a_killed_run_resumes_with_the_same_result(place, whole, where, count, f
     after = [turn.ask.id for turn in told(folder)]
     assert after[: len(before)] == before
     assert len(set(after)) == len(after) == 4 * TURNS + 8
+    steps = [(e.batch, e.step) for e in read_events(folder) if isinstance(e, Stepped)]
+    assert sorted(steps) == [
+        ("score00004", 4),
+        *((f"step{number:05}", number + 1) for number in range(4)),
+    ]
     assert all(path.stat().st_mtime_ns == then for path, then in sampled.items())
     assert weights(folder) == weights(whole)
+
+
+def test_supervised_training_that_is_killed_logs_each_step_once(place):
+    folder = place / "colder"
+    folder.mkdir()
+    config = toy(place, "checkpoints.every=4", "overrides.sft.epochs=1")
+    losses = []
+
+    def stop(text):
+        losses.append(text)
+        if len(losses) == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_sft(config, folder, stop)
+    assert Path(latest(folder / "checkpoints")).name == "checkpoint-4"
+    train_sft(config, folder, silent)
+    steps = [event.step for event in read_events(folder) if isinstance(event, Stepped)]
+    assert steps == list(range(1, 21))
+
+
+def test_a_finished_run_continues_with_more_steps(place, whole):
+    longer, straight = begun(place, "longer"), begun(place, "six", "overrides.optimizer.steps=6")
+    shutil.copytree(whole, longer, dirs_exist_ok=True)
+    train_rl(settings(place, "overrides.optimizer.steps=6"), straight, print, silent)
+
+    def resume(*overrides):
+        given = [word for text in overrides for word in ("--set", text)]
+        return CliRunner().invoke(cli, ["train", "rl", "--resume", str(longer), *given])
+
+    fewer = resume("overrides.optimizer.steps=3")
+    assert fewer.exit_code == 2
+    assert "a resumed run accepts only a larger number" in fewer.output
+    other = resume("overrides.optimizer.steps=6", "overrides.optimizer.learning_rate=1")
+    assert other.exit_code == 2
+    assert resume("overrides.optimizer.steps=6").exit_code == 0
+    assert weights(longer) == weights(straight)
+    # The run knows its new length.
+    again = resume()
+    assert again.exit_code == 0, again.output
+    assert weights(longer) == weights(straight)
+    steps = [event.step for event in read_events(longer) if isinstance(event, Stepped)]
+    assert steps == [1, 2, 3, 4, 4, 5, 6, 6]
 
 
 @pytest.mark.reads_settings

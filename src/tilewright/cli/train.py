@@ -21,10 +21,10 @@ from tilewright.cli.progress import Progress
 from tilewright.cli.run_output import check_unchanged
 from tilewright.cli.train_replay import command as replay
 from tilewright.cli.usage_errors import CommandGroup
-from tilewright.errors import ConfigError
-from tilewright.records.event_log import read_events
+from tilewright.errors import ConfigError, writing
+from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.run_folder import create_run
-from tilewright.rl.training_config import TrainConfig, load_training
+from tilewright.rl.training_config import TrainConfig, load_training, with_more_steps
 from tilewright.rl.training_folder import has_samples
 from tilewright.rl.worlds import EVALUATOR
 
@@ -127,8 +127,15 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
     next(read_events(folder, left_out=lambda _: None), None)
     before = load_training(folder / "run.yaml", recorded=True)
     settings = load_training(folder / "run.yaml", changes, recorded=True)
-    check_unchanged(folder, before, settings, MAY_CHANGE)
+    longer = with_more_steps(before, settings, folder)
+    check_unchanged(folder, longer, settings, MAY_CHANGE)
     _check(settings, check, fresh=False)
+    if longer is not before:
+        # The log's lock keeps a running process of this run from being changed.
+        with EventLog(folder), writing(folder):
+            fresh = folder / "run.yaml.new"
+            fresh.write_text(config.dump(longer), encoding="utf-8")
+            fresh.replace(folder / "run.yaml")
     return settings, folder
 
 

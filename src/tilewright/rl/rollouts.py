@@ -28,6 +28,7 @@ from tilewright.records.events import (
     Event,
     Reply,
     RequestsIssued,
+    Stepped,
     Turn,
     TurnFinished,
 )
@@ -61,12 +62,18 @@ def judged(judgement: EvalSummary | None) -> EvalSummary | None:
 
 
 class EventHistory:
-    """The events that earlier sessions of a run wrote, by batch."""
+    """The events that earlier sessions of a run wrote, by batch.
+
+    `steps` are the figures of each batch that a step was trained or scored on, by batch and step.
+    """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: dict[str, list[Event]] = defaultdict(list)
+        self.steps: dict[tuple[str, int], dict[str, float | None]] = {}
         for event in events:
-            if isinstance(event, RequestsIssued | TurnFinished):
+            if isinstance(event, Stepped):
+                self.steps.setdefault((event.batch, event.step), event.figures)
+            elif isinstance(event, RequestsIssued | TurnFinished):
                 ask = event.asks[0] if isinstance(event, RequestsIssued) else event.turn.ask
                 self._events[ask.id.partition("/")[0]].append(event)
 

@@ -173,6 +173,24 @@ def load_training(
     return found
 
 
+def with_more_steps(before: TrainConfig, now: TrainConfig, folder: Path) -> TrainConfig:
+    """Return the settings of a run, with the steps of `now` if these alone differ in the preset.
+
+    Raises:
+        ConfigError: the number of steps is smaller than before.
+    """
+    then, steps = (each.estimator().optimizer.steps for each in (before, now))
+    if steps == then:
+        return before
+    if steps < then:
+        raise ConfigError(
+            f"{folder} has {then} steps, and overrides.optimizer.steps is {steps}: "
+            "a resumed run accepts only a larger number"
+        )
+    optimizer = {**before.overrides.get("optimizer", {}), "steps": steps}
+    return before.model_copy(update={"overrides": {**before.overrides, "optimizer": optimizer}})
+
+
 def _lay_over(tree: dict[str, Any], more: dict[str, Any], where: str) -> None:
     for key, value in more.items():
         if key not in tree or key == "name":

@@ -41,6 +41,8 @@ class TrainingRun:
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
         _refuse_shared(self.problems, self.held_out)
         past = EventHistory(read_events(folder) if begun else ())
+        self.steps = past.steps
+        """Metrics of each batch in the log, by batch and step."""
         self.log = EventLog(folder)
         if not begun:
             self._begin()
@@ -71,8 +73,14 @@ class TrainingRun:
         return self._rollouts.play(trajectories, section.turns, sampler, sampling)
 
     def record(self, step: int, played: RolloutBatch, metrics: dict[str, float | None]) -> None:
-        """Write the metrics of a batch into the event log."""
-        self.log.append(Stepped(step=step, batch=played.trajectories[0].batch, figures=metrics))
+        """Write the metrics of a batch into the event log, unless an earlier session did.
+
+        A resumed run repeats the steps after its last checkpoint, with the same batches.
+        """
+        batch = played.trajectories[0].batch
+        if (batch, step) not in self.steps:
+            self.steps[batch, step] = metrics
+            self.log.append(Stepped(step=step, batch=batch, figures=metrics))
 
     def close(self) -> None:
         """Release the world and the log."""
