@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.config import ModelSection
-from tilewright.errors import ConfigError, PolicyError, ReplyRefused, boundary
+from tilewright.errors import ConfigError, PolicyError, ReplyRefused, TilewrightError, boundary
 from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
@@ -39,6 +39,35 @@ def leased(device: str | None) -> Iterator[None]:
     with open_lock(name) as lease:
         file_lock.lock(lease)
         yield
+
+
+def load_causal_model(path: str, dtype: Any, failure: type[TilewrightError], what: str) -> Any:  # noqa: ANN401
+    """Return the language model in a folder, and print nothing meanwhile.
+
+    `what` names the folder in messages. `dtype` is that of the weights, or `auto`.
+
+    Raises:
+        TilewrightError: of the kind `failure`: no model can be loaded, or weights of it are absent.
+    """
+    import transformers
+
+    printed = transformers.utils.logging
+    bars, verbosity = printed.is_progress_bar_enabled(), printed.get_verbosity()
+    printed.disable_progress_bar()
+    printed.set_verbosity_error()
+    try:
+        with boundary(failure, what):
+            model, report = transformers.AutoModelForCausalLM.from_pretrained(
+                path, dtype=dtype, output_loading_info=True
+            )
+    finally:
+        printed.set_verbosity(verbosity)
+        if bars:
+            printed.enable_progress_bar()
+    # transformers fills absent weights with random numbers.
+    if absent := sorted(report["missing_keys"]):
+        raise failure(f"{what}: {len(absent)} of its weights are absent, such as {absent[0]}")
+    return model
 
 
 class LogprobRecorder:
@@ -100,7 +129,7 @@ class Local:
             self._tokenizer.padding_side = "left"
             if self._tokenizer.pad_token_id is None:
                 self._tokenizer.pad_token = self._tokenizer.eos_token
-            model: Any = transformers.AutoModelForCausalLM.from_pretrained(path, dtype="auto")
+            model = load_causal_model(path, "auto", PolicyError, f"model {path}")
             self._model = model.to(find_device(section.device).name).eval()
         self._lock, self._model_lock = threading.Lock(), threading.Lock()
         self._closed = False

@@ -9,6 +9,8 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from tilewright.errors import RecordError
+
 COMPLETE = "complete"
 
 
@@ -17,7 +19,20 @@ class PlainTrainer:
 
     _tag_names = ["tilewright"]  # noqa: RUF012 - as in TRL
 
+    model: Any
+    args: Any
+
     def create_model_card(self, *given: Any, **named: Any) -> None: ...  # noqa: ANN401
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:  # noqa: ANN401
+        """Refuse a checkpoint without all weights; one of two tied weights is enough."""
+        own = {name for name, _ in self.model.named_parameters()}
+        if absent := sorted(own.intersection(load_result.missing_keys)):
+            raise RecordError(
+                f"{self.args.output_dir}: a checkpoint has no weights for {absent[0]}; remove that "
+                "checkpoint, so that the run resumes from the one before"
+            )
+        self.model.tie_weights()
 
 
 class Checkpointing(TrainerCallback):  # type: ignore[misc]

@@ -11,6 +11,7 @@ import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from tilewright.errors import ConfigError, boundary
+from tilewright.loop.policies.local_model import load_causal_model
 from tilewright.rl.training_config import FreshSection, LoraSection, TrainConfig
 
 FOLDER = "model"
@@ -99,8 +100,7 @@ def load_shape(path: str) -> Any:  # noqa: ANN401
 
 def load_model(path: str) -> Any:  # noqa: ANN401
     """Return the model in a folder, with weights in fp32 whatever their stored precision."""
-    with boundary(ConfigError, f"model.path {path}"):
-        return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    return load_causal_model(path, torch.float32, ConfigError, f"model.path {path}")
 
 
 def adapters(section: LoraSection) -> Any:  # noqa: ANN401
