@@ -4,21 +4,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
 from tests.conventions.tree import SOURCE
-from tests.training_fixtures import toy
-from tilewright import config as house
-from tilewright.cli.main import cli
+from tests.training_fixtures import begun, cold_start, settings, silent, toy, weights
 from tilewright.config import ModelSection
 from tilewright.errors import InfrastructureError
 from tilewright.loop.policies.base import Message
@@ -73,11 +69,7 @@ TURNS = 16
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    made = tmp_path_factory.mktemp("train")
-    (made / "cold").mkdir()
-    train_sft(toy(made), made / "cold", silent)
-    (made / "cold" / "model").rename(made / "model")
-    return made
+    return cold_start(tmp_path_factory.mktemp("train"))
 
 
 @pytest.fixture(scope="module")
@@ -86,25 +78,6 @@ def whole(place):
     folder = begun(place, "whole")
     train_rl(settings(place), folder, print, silent)
     return folder
-
-
-def settings(place, *overrides):
-    return toy(place, f"model.path={place / 'model'}", *overrides)
-
-
-def begun(place, name, *overrides):
-    folder = place / name
-    folder.mkdir()
-    (folder / "run.yaml").write_text(house.dump(settings(place, *overrides)), encoding="utf-8")
-    return folder
-
-
-def silent(*_):
-    pass
-
-
-def weights(folder: Path) -> bytes:
-    return (folder / "model" / "model.safetensors").read_bytes()
 
 
 def told(folder):
@@ -147,52 +120,6 @@ def test_a_killed_run_resumes_with_the_same_result(place, whole, where, count, f
     assert weights(folder) == weights(whole)
 
 
-def test_supervised_training_that_is_killed_logs_each_step_once(place):
-    folder = place / "colder"
-    folder.mkdir()
-    config = toy(place, "checkpoints.every=4", "overrides.sft.epochs=1")
-    losses = []
-
-    def stop(text):
-        losses.append(text)
-        if len(losses) == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_sft(config, folder, stop)
-    assert Path(latest(folder / "checkpoints")).name == "checkpoint-4"
-    train_sft(config, folder, silent)
-    steps = [event.step for event in read_events(folder) if isinstance(event, Stepped)]
-    assert steps == list(range(1, 21))
-
-
-def test_a_finished_run_continues_with_more_steps(place, whole):
-    longer, straight = begun(place, "longer"), begun(place, "six", "overrides.optimizer.steps=6")
-    shutil.copytree(whole, longer, dirs_exist_ok=True)
-    train_rl(settings(place, "overrides.optimizer.steps=6"), straight, print, silent)
-
-    def resume(*overrides):
-        given = [word for text in overrides for word in ("--set", text)]
-        return CliRunner().invoke(cli, ["train", "rl", "--resume", str(longer), *given])
-
-    fewer = resume("overrides.optimizer.steps=3")
-    assert fewer.exit_code == 2
-    assert "a resumed run accepts only a larger number" in fewer.output
-    other = resume("overrides.optimizer.steps=6", "overrides.optimizer.learning_rate=1")
-    assert other.exit_code == 2
-    assert resume("overrides.optimizer.steps=6").exit_code == 0
-    assert weights(longer) == weights(straight)
-    # The run knows its new length.
-    tool = [sys.executable, "-m", "tilewright", "train", "rl", "--resume", str(longer)]
-    again = subprocess.run(tool, capture_output=True, text=True, timeout=200)
-    assert again.returncode == 0, again.stderr
-    assert weights(longer) == weights(straight)
-    # No other package prints anything, such as bars and names of tied weights.
-    assert all(line.startswith("tilewright: ") for line in again.stderr.splitlines()), again.stderr
-    steps = [event.step for event in read_events(longer) if isinstance(event, Stepped)]
-    assert steps == [1, 2, 3, 4, 4, 5, 6, 6]
-
-
 @pytest.mark.reads_settings
 def test_every_step_logs_its_metrics(whole):
     events = list(read_events(whole))
@@ -209,6 +136,7 @@ def test_every_step_logs_its_metrics(whole):
         *("turn1/pass@4", "turn2/fast@1.2", "mismatch/most_log", "seconds/update", "rejected"),
     ):
         assert figures[name] is not None, name
+    assert 0.0 <= figures["groups_equal"] < 1.0
     assert figures["mismatch/within_0.001"] == 1.0
     assert figures["kl"] == pytest.approx(0.0, abs=1e-9)
     assert abs(figures["mismatch/most_log"]) < 1e-4

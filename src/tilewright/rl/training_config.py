@@ -104,6 +104,8 @@ class HealthSection(Section):
     """Share of unjudged turns in a batch that prints a warning. They are not missing at random."""
     stop_unjudged: float = Field(default=0.05, ge=0, le=1)
     """Share of unjudged turns in a batch that stops the run."""
+    stop_silent: int = Field(default=10, ge=0)
+    """Batches in a row without any advantage that stop the run. 0: none stop it."""
     reference: bool = True
     """Measure the distance from the initial model. It costs the memory of a copy."""
     log: Literal["none", "tensorboard", "trackio"] = "none"

@@ -20,6 +20,8 @@ from tilewright.rl.trajectories import drawn_problems, trajectories_of
 from tilewright.rl.worlds import World, open_world, problems_at
 
 HELD_OUT = "held_out.jsonl"
+STEP, SCORE = "step", "score"
+"""Beginnings of the names of batches: those that are trained on, and those of held-out problems."""
 FIRST_SCORED = 1_000_000_000
 """Number of the first trajectory on held-out problems, above those of all trained ones."""
 
@@ -56,7 +58,7 @@ class TrainingRun:
         names = [problem.id for problem in self.problems]
         drawn = drawn_problems(names, section.prompts, step, self.config.seed)
         first = step * section.prompts * section.rollouts
-        trajectories = trajectories_of(f"step{step:05}", drawn, section.rollouts, first)
+        trajectories = trajectories_of(f"{STEP}{step:05}", drawn, section.rollouts, first)
         return self._rollouts.play(trajectories, section.turns, sampler, section)
 
     def score(self, steps: int, sampler: Sampler) -> RolloutBatch | None:
@@ -66,7 +68,7 @@ class TrainingRun:
         section, sampled = self.preset.evaluation, self.preset.sampling
         names = [problem.id for problem in self.held_out]
         first = FIRST_SCORED + steps * len(names) * section.samples
-        trajectories = trajectories_of(f"score{steps:05}", names, section.samples, first)
+        trajectories = trajectories_of(f"{SCORE}{steps:05}", names, section.samples, first)
         capacity = min(section.context_tokens, sampled.context_tokens)
         changes = {"temperature": section.temperature, "top_k": 0, "top_p": section.top_p}
         sampling = sampled.model_copy(update={**changes, "context_tokens": capacity})
@@ -81,6 +83,13 @@ class TrainingRun:
         if (batch, step) not in self.steps:
             self.steps[batch, step] = metrics
             self.log.append(Stepped(step=step, batch=batch, figures=metrics))
+
+    def trained(self, step: int) -> list[dict[str, float | None]]:
+        """Return the metrics of the batches that were trained on up to a step, in order."""
+        found = {
+            at: figures for (batch, at), figures in self.steps.items() if batch.startswith(STEP)
+        }
+        return [found[at] for at in sorted(found) if at <= step]
 
     def close(self) -> None:
         """Release the world and the log."""

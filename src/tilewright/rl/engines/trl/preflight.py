@@ -1,4 +1,4 @@
-"""What can be refused before a run folder exists: the device, the model, the data."""
+"""Checks of a training before its run folder exists: the device, the model, the data."""
 
 from __future__ import annotations
 

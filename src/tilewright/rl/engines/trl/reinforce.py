@@ -20,6 +20,8 @@ from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_metrics import (
     TrainedStep,
     metrics_line,
+    silence_warning,
+    silent_batches,
     speed_text,
     step_metrics,
     unjudged_warning,
@@ -86,6 +88,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
         run.record(step, data.played, found)
         metrics["last"] = found
         note(f"step {step} of {steps}: {metrics_line(found)}")
+        _look_for_silence(run, step, note)
         reached(step, steps, "saving")
         return found
 
@@ -109,6 +112,20 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
     place = models.save(model, tokenizer, folder / models.FOLDER)
     done = int(trainer.state.global_step)
     return {"run": str(folder), "model": str(place), "steps": done, **metrics}
+
+
+def _look_for_silence(run: TrainingRun, step: int, note: Note) -> None:
+    """Warn of batches in a row without any advantage, and stop the run after too many."""
+    trained = run.trained(step)
+    count, most = silent_batches(trained), run.config.health.stop_silent
+    if warning := silence_warning(count, trained[-1]):
+        note(warning)
+    if most and count >= most:
+        raise ConfigError(
+            f"{count} batches in a row had no advantage, and health.stop_silent is {most}: lower "
+            "overrides.optimizer.learning_rate, give problems of which the model solves some, or "
+            "set health.stop_silent=0"
+        )
 
 
 def _trainer(
