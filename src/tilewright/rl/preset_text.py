@@ -69,8 +69,12 @@ _UNJUDGED = {
 _KEPT = {
     "token": "a token is kept iff {m.low:g} <= rho <= {m.high:g}",
     "turn": "a turn is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over its tokens   (eq. 6)",
-    "trajectory": "a trajectory is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over all "
-    "generated tokens of all its turns   (eq. 6)",
+    "trajectory": "a trajectory is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over {over}"
+    "   (eq. 6)",
+}
+_OVER = {
+    "generated": "all generated tokens of all its turns",
+    "learnable": "the tokens of its turns with a return that no filter drops",
 }
 _MEANS = {"geometric": "exp(mean log rho)", "arithmetic": "mean rho"}
 _CHANCES = {
@@ -137,7 +141,9 @@ def _mismatch(preset: Preset) -> Iterator[str]:
         yield "off"
         return
     yield "rho = exp(log p of the trainer before the step - log p of the sampler)"
-    yield _KEPT[section.level].format(m=section, mean=_MEANS[section.mean])
+    yield _KEPT[section.level].format(
+        m=section, mean=_MEANS[section.mean], over=_OVER[section.over]
+    )
     if section.min_ratio is not None:
         yield f"a turn with any rho < {section.min_ratio:g} is dropped, whatever w is"
     yield "rho multiplies nothing"

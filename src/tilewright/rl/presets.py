@@ -25,6 +25,9 @@ Level = Literal["off", "token", "turn", "trajectory"]
 """The unit that mismatch rejection keeps or drops."""
 Mean = Literal["geometric", "arithmetic"]
 """How the ratios of a turn or a trajectory become one number."""
+Over = Literal["generated", "learnable"]
+"""The tokens of a mean ratio: all `generated` ones, or those of turns that have a return and that
+no filter drops."""
 ProfilingMode = Literal["soft", "hard", "off"]
 """`soft` keeps by chance, rising with the coverage; `hard` cuts."""
 Aggregation = Literal["seq-mean-token-sum", "seq-mean-token-mean", "token-mean"]
@@ -90,6 +93,9 @@ class MismatchSection(Section):
     """Unit that is kept or dropped. `off` keeps all."""
     mean: Mean = "geometric"
     """How the ratios of a turn or a trajectory become one number."""
+    over: Over = "generated"
+    """Tokens of the mean: all `generated` ones, or only those of `learnable` turns, which have a
+    return and which no filter drops."""
     low: float = Field(default=0.999, gt=0)
     """Lowest mean ratio that is kept."""
     high: float = Field(default=1.001, gt=0)
@@ -234,6 +240,7 @@ RELEASED_CODE = Preset(
     reward=RewardFormula(correct=0.5, speed=0.5, coverage=0.5),
     returns=ReturnSection(unjudged="trajectory"),
     advantage=AdvantageSection(grpo_singleton="return"),
+    mismatch=MismatchSection(over="learnable"),
     filters=FilterSection(zero_variance=True, regress=True),
     sampling=SamplingSection(context_tokens=18432),
     optimizer=OptimizerSection(steps=230),
