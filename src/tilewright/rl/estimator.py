@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tilewright.errors import RecordError
 from tilewright.rl.advantages import group_mean, leave_one_out, reinforce, turn_groups
 from tilewright.rl.coverage_sampling import keep
 from tilewright.rl.filters import last_rewards, no_regress, spread_prompts
-from tilewright.errors import RecordError
 from tilewright.rl.loss import row_weights
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 from tilewright.rl.mismatch_sampling import Rejection, reject, require_kept
