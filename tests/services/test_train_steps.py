@@ -3,6 +3,7 @@
 # ruff: noqa: E402 - a machine without trl skips all of it
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -108,3 +109,16 @@ def test_a_collapsed_model_warns_and_stops(place, monkeypatch):
     with pytest.raises(ConfigError, match="3 batches in a row"):
         train_rl(settings(place, "health.stop_silent=3"), folder, silent, silent)
     train_rl(settings(place, "health.stop_silent=0"), folder, silent, silent)
+
+
+def test_a_replay_repeats_what_was_trained_on(place):
+    changes = ("overrides.mismatch.level=turn", "overrides.reward.speed=2", "data.held_out=''")
+    changes += ("machine.precision=bf16",)
+    folder = begun(place, "narrow", *changes)
+    train_rl(settings(place, *changes), folder, print, silent)
+    steps = [event.figures for event in read_events(folder) if isinstance(event, Stepped)]
+    assert any(0.0 < figures["kept_mismatch"] < 1.0 for figures in steps), "else nothing is shown"
+    result = CliRunner().invoke(cli, ["train", "replay", str(folder), "--json"])
+    found = json.loads(result.stdout)["presets"]["as trained"]["batches"]
+    for name, trained in (("learned", "trained"), ("reward",) * 2, ("kept_mismatch",) * 2):
+        assert [row[name] for row in found] == pytest.approx([row[trained] for row in steps]), name

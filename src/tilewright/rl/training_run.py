@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from torch import Tensor
+
 from tilewright._version import __version__
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.answer_evaluator import OnEvent
@@ -14,7 +16,7 @@ from tilewright.records.event_log import EVENTS, EventLog, read_events
 from tilewright.records.events import RunStarted, Stepped
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
-from tilewright.rl.tokens import Sampler
+from tilewright.rl.tokens import Sampler, log_ratio_file, write_log_ratios
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.trajectories import drawn_problems, trajectories_of
 from tilewright.rl.worlds import World, open_world, problems_at
@@ -83,6 +85,19 @@ class TrainingRun:
         if (batch, step) not in self.steps:
             self.steps[batch, step] = metrics
             self.log.append(Stepped(step=step, batch=batch, figures=metrics))
+
+    def record_log_ratios(self, played: RolloutBatch, log_ratios: Tensor) -> None:
+        """Write the trainer's log-probabilities minus the sampler's, floating (B, T, L)."""
+        path = log_ratio_file(self.folder, played.trajectories[0].batch)
+        if path.exists():
+            return
+        rows = {
+            turn.ask.id: log_ratios[b, t, : len(sample.reply)]
+            for b, samples in enumerate(played.samples)
+            for t, sample in enumerate(samples)
+            if sample is not None and (turn := played.turns[b][t]) is not None
+        }
+        write_log_ratios(path, rows)
 
     def trained(self, step: int) -> list[dict[str, float | None]]:
         """Return the metrics of the batches that were trained on up to a step, in order."""

@@ -85,6 +85,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
         found |= {f"seconds/{name}": value for name, value in data.seconds.items()}
         if warning := unjudged_warning(found, config.health):
             note(warning)
+        run.record_log_ratios(data.played, data.before - data.sampler)
         run.record(step, data.played, found)
         metrics["last"] = found
         note(f"step {step} of {steps}: {metrics_line(found)}")
