@@ -325,11 +325,11 @@ def test_the_phases_of_a_step_are_shown(place):
     names = [(done, total, phase.partition(",")[0]) for done, total, phase in seen]
     sampling, updating = "sampling and judging replies", "updating the model"
     assert names == [
-        (0, 2, sampling),
-        (0, 2, updating),
-        (1, 2, "saving"),
-        (1, 2, sampling),
-        (1, 2, updating),
-        (2, 2, "saving"),
+        (0, 2, f"step 1: {sampling}"),
+        (0, 2, f"step 1: {updating}"),
+        (1, 2, "step 1: saving"),
+        (1, 2, f"step 2: {sampling}"),
+        (1, 2, f"step 2: {updating}"),
+        (2, 2, "step 2: saving"),
     ]
     assert "tokens/s" in seen[3][2]

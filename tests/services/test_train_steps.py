@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,9 +18,15 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
 from tests.training_fixtures import begun, cold_start, settings, silent, toy, weights
 from tilewright.cli.main import cli
+from tilewright.config import ModelSection
 from tilewright.errors import ConfigError
+from tilewright.evaluator.devices.devices import find_device, plan_cores
+from tilewright.evaluator.processes.host import lease_name
+from tilewright.evaluator.processes.prefork import open_lock
+from tilewright.loop.policies.factory import choose_policy
 from tilewright.records.event_log import read_events
 from tilewright.records.events import EvalSummary, Stepped
+from tilewright.records.file_lock import lock, unlock
 from tilewright.rl import training_run
 from tilewright.rl.engines.trl.checkpoints import latest
 from tilewright.rl.engines.trl.reinforce import train_rl
@@ -122,3 +129,58 @@ def test_a_replay_repeats_what_was_trained_on(place):
     found = json.loads(result.stdout)["presets"]["as trained"]["batches"]
     for name, trained in (("learned", "trained"), ("reward",) * 2, ("kept_mismatch",) * 2):
         assert [row[name] for row in found] == pytest.approx([row[trained] for row in steps]), name
+
+
+class Ranked(SynthWorld):
+    """Judges held-out replies by the next of its marks, and the others as they are."""
+
+    def __init__(self, marks):
+        self.marks = marks
+
+    def evaluate(self, draft, problem, text=""):
+        turn = super().evaluate(draft, problem, text)
+        if not draft.ask.id.startswith("score"):
+            return turn
+        right = self.marks[int(draft.ask.id[5:10])]
+        said = EvalSummary(protocol="strict", verdict="correct" if right else "incorrect")
+        return turn.model_copy(update={"judgements": (said,)})
+
+
+@pytest.mark.reads_settings
+def test_the_checkpoint_with_the_best_held_out_score_is_kept(place, monkeypatch):
+    monkeypatch.setattr(training_run, "open_world", lambda *_: Ranked([0, 0, 0, 1, 0, 1, 0]))
+    changes = ("scores.every=1", "checkpoints.every=2", "checkpoints.keep=1")
+    changes += ("overrides.optimizer.steps=6",)
+    folder, lines = begun(place, "best", *changes), []
+    document = train_rl(settings(place, *changes), folder, lines.append, silent)
+    kept = folder / "checkpoints" / "checkpoint-3"
+    assert document["best"] == {"step": 3, "checkpoint": str(kept)}
+    assert sorted(path.name for path in kept.parent.iterdir()) == ["checkpoint-3", "checkpoint-6"]
+    assert lines[-1] == f"the held-out reward was best after step 3: {kept}"
+    assert latest(folder / "checkpoints").endswith("checkpoint-6")
+    policy = choose_policy(f"local:{kept}", ModelSection(max_tokens=4))
+    policy.close()
+
+
+def test_a_run_that_waits_for_the_device_says_so_and_names_the_step(place, monkeypatch):
+    class Timed(SynthWorld):
+        device = "cpu"
+
+    monkeypatch.setattr(training_run, "open_world", lambda *_: Timed())
+    changes = ("overrides.optimizer.steps=1", "data.held_out=''")
+    folder, seen = begun(place, "waits", *changes), []
+    name = lease_name(find_device("cpu"), plan_cores(list(os.sched_getaffinity(0))))
+    with open_lock(name) as other:
+        lock(other)
+
+        def reached(_, __, phase):
+            seen.append(phase)
+            if "waiting" in phase:
+                unlock(other)
+
+        train_rl(settings(place, *changes), folder, print, silent, reached=reached)
+    assert seen[:3] == [
+        "step 1: sampling and judging replies",
+        "step 1: waiting for the device",
+        "step 1: sampling and judging replies",
+    ]

@@ -45,7 +45,7 @@ sampling
 dropped, a turn without room is absent
 
 optimizer
-  AdamW, rate {o.learning_rate:g} constant, weight decay {o.weight_decay:g}, gradient norm at most \
+  AdamW, {rate}, weight decay {o.weight_decay:g}, gradient norm at most \
 {o.max_grad_norm:g}
   {o.steps} steps, one a rollout batch
 
@@ -92,6 +92,11 @@ _ALONE = {
     "zero": "A = 0",
     "none": "no advantage, it leaves the loss",
 }
+_SCHEDULES = {
+    "constant": "constant",
+    "linear": "falling linearly to 0 after the last step",
+    "cosine": "falling as a cosine to 0 after the last step",
+}
 _COUNTED = {
     "kept": "what is kept",
     "all": "all that was generated",
@@ -117,6 +122,7 @@ def explain(preset: Preset) -> str:
         e=preset.evaluation,
         speed=_SPEED[preset.reward.speedup_estimate],
         unjudged=_UNJUDGED[preset.returns.unjudged],
+        rate=_rate(preset),
         trials=preset.evaluation.timing_trials or "as the timing plan says",
         **{name: "\n".join(f"  {line}" for line in lines) for name, lines in parts.items()},
     )
@@ -164,6 +170,14 @@ def _advantage(preset: Preset) -> Iterator[str]:
     yield _ADVANTAGES[section.estimator].format(spread=spread)
     if section.estimator != "reinforce":
         yield f"alone in its group: {_ALONE[section.alone]}"
+
+
+def _rate(preset: Preset) -> str:
+    section = preset.optimizer
+    rate = f"rate {section.learning_rate:g}"
+    if section.warmup_steps:
+        rate = f"rate rising over {section.warmup_steps} steps to {section.learning_rate:g}, then"
+    return f"{rate} {_SCHEDULES[section.schedule]}"
 
 
 def _loss(preset: Preset) -> Iterator[str]:

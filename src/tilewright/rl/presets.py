@@ -35,6 +35,8 @@ Aggregation = Literal["seq-mean-token-sum", "seq-mean-token-mean", "token-mean"]
 Denominator = Literal["kept", "all", "planned"]
 """The number of items that a mean divides by: those `kept` in the loss, `all` generated ones, or
 the `planned` ones. Only `planned` depends on no reward."""
+Schedule = Literal["constant", "linear", "cosine"]
+"""The learning rate after the warm-up."""
 Spread = Literal[0, 1]
 """Degrees of freedom that a standard deviation gives up."""
 
@@ -168,10 +170,16 @@ class SamplingSection(Section):
 
 
 class OptimizerSection(Section):
-    """AdamW with a constant learning rate and one step per batch."""
+    """AdamW with one step per batch."""
 
     learning_rate: float = Field(default=1e-6, gt=0)
-    """Learning rate of AdamW, the same at each step."""
+    """Learning rate of AdamW after the warm-up."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Steps over which the learning rate rises in equal parts. The first steps of AdamW move each
+    weight by the whole rate, whatever the gradient is."""
+    schedule: Schedule = "constant"
+    """Learning rate after the warm-up: `constant`, or falling to almost 0 at the last step,
+    `linear` or as a `cosine`."""
     weight_decay: float = Field(default=0.01, ge=0)
     """Decoupled weight decay of AdamW."""
     max_grad_norm: float = Field(default=1.0, gt=0)

@@ -87,7 +87,7 @@ class CheckpointSection(Section):
     every: int = Field(default=10, ge=1)
     """Steps between two checkpoints."""
     keep: int = Field(default=2, ge=1)
-    """Checkpoints that are kept. Older ones are deleted."""
+    """Newest checkpoints that are kept, besides the one with the best held-out reward."""
 
 
 class ScoreSection(Section):
@@ -188,6 +188,11 @@ def with_more_steps(before: TrainConfig, now: TrainConfig, folder: Path) -> Trai
         raise ConfigError(
             f"{folder} has {then} steps, and overrides.optimizer.steps is {steps}: "
             "a resumed run accepts only a larger number"
+        )
+    if (schedule := now.estimator().optimizer.schedule) != "constant":
+        raise ConfigError(
+            f"overrides.optimizer.steps: the learning rate of {folder} follows the schedule "
+            f"{schedule}, which ends at step {then}; start a new run"
         )
     optimizer = {**before.overrides.get("optimizer", {}), "steps": steps}
     return before.model_copy(update={"overrides": {**before.overrides, "optimizer": optimizer}})

@@ -63,10 +63,8 @@ class TrainingRun:
         trajectories = trajectories_of(f"{STEP}{step:05}", drawn, section.rollouts, first)
         return self._rollouts.play(trajectories, section.turns, sampler, section)
 
-    def score(self, steps: int, sampler: Sampler) -> RolloutBatch | None:
-        """Return a batch of the held-out problems after so many steps; `None`: there are none."""
-        if not self.held_out:
-            return None
+    def score(self, steps: int, sampler: Sampler) -> RolloutBatch:
+        """Return a batch of the held-out problems after so many steps; there must be some."""
         section, sampled = self.preset.evaluation, self.preset.sampling
         names = [problem.id for problem in self.held_out]
         first = FIRST_SCORED + steps * len(names) * section.samples
@@ -105,6 +103,15 @@ class TrainingRun:
             at: figures for (batch, at), figures in self.steps.items() if batch.startswith(STEP)
         }
         return [found[at] for at in sorted(found) if at <= step]
+
+    def best_scored(self, step: int) -> int | None:
+        """Return the step up to this one with the best held-out reward, the earliest of equals."""
+        rewards = {
+            at: reward
+            for (batch, at), figures in self.steps.items()
+            if batch.startswith(SCORE) and at <= step and (reward := figures["reward"]) is not None
+        }
+        return max(sorted(rewards), key=rewards.__getitem__, default=None)
 
     def close(self) -> None:
         """Release the world and the log."""

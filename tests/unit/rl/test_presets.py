@@ -91,6 +91,8 @@ def test_an_explanation_names_formulas_and_is_plain(name):
         ("advantage", {"estimator": "grpo", "divide_by_std": True}, "/ (std + 1e-06), ddof = 1"),
         ("advantage", {"estimator": "rloo"}, "G that of the trajectory"),
         ("advantage", {"estimator": "reinforce"}, "A_i = G_i\n"),
+        ("optimizer", {"schedule": "cosine"}, "rate 1e-06 falling as a cosine to 0"),
+        ("optimizer", {"warmup_steps": 9}, "rate rising over 9 steps to 1e-06, then constant"),
         ("loss", {"denominator": "all"}, "the mean over all that was generated"),
     ],
 )

@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,15 +29,25 @@ from tilewright.records.events import Ask, Reply
 Waiting = tuple[Sequence[Message], Ask, "Future[Reply]"]
 
 
+OnWait = Callable[[bool], None]
+"""Receives true when the wait for a device begins, and false when it ends."""
+
+
 @contextmanager
-def leased(device: str | None) -> Iterator[None]:
-    """Hold the lease of a device, as an evaluation does; `None`: no lease is needed."""
+def leased(device: str | None, on_wait: OnWait = lambda _: None) -> Iterator[None]:
+    """Hold the lease of a device, as an evaluation does; `None`: no lease is needed.
+
+    `on_wait` is called only if another process has the lease.
+    """
     if device is None:
         yield
         return
     name = lease_name(find_device(device), plan_cores(list(os.sched_getaffinity(0))))
     with open_lock(name) as lease:
-        file_lock.lock(lease)
+        if not file_lock.try_lock(lease):
+            on_wait(True)
+            file_lock.lock(lease)
+            on_wait(False)
         yield
 
 

@@ -14,7 +14,7 @@ import transformers
 
 from tilewright.errors import PolicyError, boundary
 from tilewright.loop.policies.base import Message
-from tilewright.loop.policies.local_model import LogprobRecorder, leased
+from tilewright.loop.policies.local_model import LogprobRecorder, OnWait, leased
 from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import TokenSample
 
@@ -29,6 +29,7 @@ class TransformersSampler:
     lease: str | None
     autocast: Callable[[], AbstractContextManager[Any]]
     name: str
+    on_wait: OnWait = lambda _: None
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -56,7 +57,7 @@ class TransformersSampler:
         try:
             with (
                 boundary(PolicyError, f"sampling from {self.name}"),
-                leased(self.lease),
+                leased(self.lease, self.on_wait),
                 torch.random.fork_rng(devices=devices),
                 self.autocast(),
             ):
