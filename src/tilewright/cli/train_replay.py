@@ -88,7 +88,8 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
     found: Found = {}
     if not names and (trained := rl.trained_settings(folder)) is not None:
         own = trained.estimator().model_copy(update={"name": AS_TRAINED})
-        found[own] = [rl.replay(batch, own, seed) for batch in batches]
+        paid = rl.read_batches(folder, checks=trained.settings.reward.checks)
+        found[own] = [rl.replay(batch, own, seed) for batch in _chosen(paid, given)]
     for each in map(preset, names or PRESETS):
         found[each] = [rl.replay(batch, each, seed) for batch in batches]
     lacking = any(batch.log_ratios is None for batch in batches)

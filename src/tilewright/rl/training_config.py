@@ -70,7 +70,10 @@ class MachineSection(Section):
     device: Literal["cpu", "cuda"] = "cpu"
     """Device of the model that is trained. Candidates run on `eval.device`."""
     precision: Literal["fp32", "bf16"] = "fp32"
-    """Precision of sampling and updates. Weights and optimizer moments are always fp32."""
+    """Precision of updates. Weights and optimizer moments are always fp32."""
+    sampler_precision: Literal["fp32", "bf16"] | None = None
+    """Precision of sampling. `null`: that of `precision`. Another one plants a mismatch, which
+    mismatch rejection should find."""
     threads: int = Field(default=0, ge=0)
     """Threads of torch on a CPU. 0: torch's default. A resumed run is bit-identical if equal."""
     sampling_batch_size: int = Field(default=64, ge=1)

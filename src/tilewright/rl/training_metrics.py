@@ -20,7 +20,7 @@ from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.training_config import HealthSection
-from tilewright.rl.training_rows import rewards_of
+from tilewright.rl.training_rows import paid_verdicts, rewards_of
 from tilewright.scoring.metrics import Score, fast_p, pass_at_k
 from tilewright.scoring.summary import score_of
 
@@ -55,7 +55,7 @@ class TrainedStep:
     seconds: dict[str, float]
 
 
-def step_metrics(step: TrainedStep, preset: Preset) -> Values:
+def step_metrics(step: TrainedStep, preset: Preset, *, checks: bool = True) -> Values:
     """Return the metrics of a step, without those that only the engine knows."""
     present, estimate, mismatch = step.turns.present, step.estimate, step.rows.mismatch
     whole, eligible = int(present.sum()), step.turns.eligible & present
@@ -64,7 +64,7 @@ def step_metrics(step: TrainedStep, preset: Preset) -> Values:
     means = mean_log_ratios(found, level="trajectory")
     near = means.values[means.known].abs() <= 1e-3
     return {
-        **verdict_metrics(step.played, preset),
+        **verdict_metrics(step.played, preset, checks=checks),
         "kept_mismatch": _share(int(mismatch.left.sum()), int(mismatch.written.sum())),
         "vetoed": _share(int(mismatch.vetoed.sum()), whole),
         "kept_profiling": _share(int((estimate.profiled & eligible).sum()), int(eligible.sum())),
@@ -82,12 +82,16 @@ def step_metrics(step: TrainedStep, preset: Preset) -> Values:
     }
 
 
-def verdict_metrics(played: RolloutBatch, preset: Preset) -> Values:
-    """Return the metrics of the verdicts of a batch, over all turns and for each turn."""
+def verdict_metrics(played: RolloutBatch, preset: Preset, *, checks: bool = True) -> Values:
+    """Return the metrics of the verdicts of a batch, over all turns and for each turn.
+
+    Without `checks` the rewards are those of a run that pays rejected answers; all other metrics
+    follow the verdicts.
+    """
     turns = [turn for row in played.turns for turn in row if turn is not None]
     table = [[verdict_of(turn) for turn in row] for row in played.turns]
     verdicts = [item for row in table for item in row if item is not None]
-    rewards = listed(rewards_of(table, preset.reward))
+    rewards = listed(rewards_of(paid_verdicts(played, checks=checks), preset.reward))
     sources = [turn.source for turn in turns if turn.source]
     replies = [turn.reply for turn in turns if turn.reply is not None]
     places = sum(len(row) for row in played.turns)

@@ -12,7 +12,7 @@ from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, checkpoint, latest
-from tilewright.rl.engines.trl.sampler import TransformersSampler
+from tilewright.rl.engines.trl.sampler import TransformersSampler, sampling_precision
 from tilewright.rl.engines.trl.trainer import StepHooks, TurnTrainer
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.tokens import Sampler
@@ -75,6 +75,7 @@ class _Session:
     def __init__(self, run: TrainingRun, note: Note, reached: Reached) -> None:
         self._run, self._note, self._reached = run, note, reached
         self._steps = run.preset.optimizer.steps
+        self._checks = run.config.settings.reward.checks
         self._now = (0, 1, SAMPLING)
         """Finished steps, the number of the step that is running, and its phase."""
         self.last: Values = {}
@@ -99,7 +100,7 @@ class _Session:
     def observe(self, step: int, data: TrainedStep, logs: dict[str, float]) -> Values:
         """Record the metrics of a step, from 1, and return them."""
         run = self._run
-        found = step_metrics(data, run.preset)
+        found = step_metrics(data, run.preset, checks=self._checks)
         found |= {"loss": logs.get("loss"), "gradient": logs.get("grad_norm")}
         found["learning_rate"] = logs.get("learning_rate")
         found |= {"entropy": data.entropy, "kl": data.divergence, "clipped": logs.get("clipped")}
@@ -121,7 +122,7 @@ class _Session:
             return False
         self._begin(step, step, SCORING)
         played = run.score(step, self.sampler)
-        self.held_out = found = verdict_metrics(played, run.preset)
+        self.held_out = found = verdict_metrics(played, run.preset, checks=self._checks)
         run.record(step, played, found)
         self._note(f"held out, after step {step}: {metrics_line(found)}")
         return run.best_scored(step) == step
@@ -153,6 +154,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
         config.seed,
         source=session.play,
         observer=session.observe,
+        checks=config.settings.reward.checks,
         lease=lease,
         measures_reference=config.health.reference,
         after_step=session.score,
@@ -161,9 +163,10 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
     trainer = _trainer(config, folder, tokenizer, hooks)
     trainer.add_callback(Checkpointing(config.checkpoints.keep, run.best_scored))
     model = trainer.accelerator.unwrap_model(trainer.model)
-    batch, autocast = config.machine.sampling_batch_size, trainer.accelerator.autocast
+    batch, name = config.machine.sampling_batch_size, f"local:{path}"
+    precision = sampling_precision(config.machine, model, trainer.accelerator.autocast)
     session.sampler = wrap(
-        TransformersSampler(model, tokenizer, batch, lease, autocast, f"local:{path}", session.wait)
+        TransformersSampler(model, tokenizer, batch, lease, precision, name, session.wait)
     )
     trainer.train(resume_from_checkpoint=latest(folder / "checkpoints"))
     place = models.save(model, tokenizer, folder / models.FOLDER)

@@ -51,6 +51,8 @@ class StepHooks:
     """Returns the rollout batch of a step, from 0."""
     observer: Callable[[int, TrainedStep, dict[str, float]], dict[str, float | None]]
     """Receives a step, its data, and TRL's metrics; returns all metrics of the step."""
+    checks: bool = True
+    """False: a rejected answer earns the reward of a correct one."""
     lease: str | None = None
     """The device that is leased during a step."""
     measures_reference: bool = False
@@ -221,7 +223,8 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         seconds: dict[str, float],
     ) -> TrainedStep:
         start = time.monotonic()
-        turns = turns_of(played, self.hooks.preset, self.hooks.seed)
+        hooks = self.hooks
+        turns = turns_of(played, hooks.preset, hooks.seed, checks=hooks.checks)
         estimate = estimate_turns(turns, self.hooks.preset)
         shape = len(played.turns), len(played.turns[0])
         rows = [row for piece in cut for row in piece.rows]

@@ -279,7 +279,7 @@ def test_the_sampler_agrees_with_the_trainer(folder):
         models.load_tokenizer(str(folder / "model")),
         batch_size=3,
         lease=None,
-        autocast=trainer.accelerator.autocast,
+        precision=trainer.accelerator.autocast,
         name="tiny",
     )
     sampling = SamplingSection(context_tokens=160, reply_tokens=24)
