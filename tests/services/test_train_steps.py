@@ -163,10 +163,10 @@ def test_the_checkpoint_with_the_best_held_out_score_is_kept(place, monkeypatch)
 
 
 def test_a_run_that_waits_for_the_device_says_so_and_names_the_step(place, monkeypatch):
-    class Timed(SynthWorld):
+    class OnDevice(SynthWorld):
         device = "cpu"
 
-    monkeypatch.setattr(training_run, "open_world", lambda *_: Timed())
+    monkeypatch.setattr(training_run, "open_world", lambda *_: OnDevice())
     changes = ("overrides.optimizer.steps=1", "data.held_out=''")
     folder, seen = begun(place, "waits", *changes), []
     name = lease_name(find_device("cpu"), plan_cores(list(os.sched_getaffinity(0))))

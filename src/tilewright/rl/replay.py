@@ -30,7 +30,7 @@ from tilewright.rl.training_config import TrainConfig, load_training
 from tilewright.rl.training_rows import turns_from
 from tilewright.scoring.rewards import without_checks
 
-LEAST_LOG_RATIO = -1e4
+MIN_LOG_RATIO = -1e4
 """A token that the trainer rules out has minus infinity, which every bound rejects as well."""
 Row = dict[str, Any]
 Cell = tuple[str | None, EvalSummary | None]
@@ -144,7 +144,7 @@ def _table(asks: Sequence[Sequence[str | None]], found: Mapping[str, torch.Tenso
             if name is not None and name in found:
                 values[b, t, : len(found[name])] = found[name]
                 known[b, t, : len(found[name])] = True
-    return Masked(values.clamp(min=LEAST_LOG_RATIO), known)
+    return Masked(values.clamp(min=MIN_LOG_RATIO), known)
 
 
 class KeptTokens(NamedTuple):
