@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -55,9 +56,27 @@ class EvaluatorWorld(RolloutEnvironment):
         self._executor.close()
 
 
+def problems_at(name: str, settings: Config, addresses: Sequence[str]) -> list[list[Problem]]:
+    """Return the problems of a world at each address, before any run folder exists.
+
+    Raises:
+        ProblemError: there are no such problems.
+        InfrastructureError: the device of the evaluator is not here.
+    """
+    if name == EVALUATOR:
+        device_model(settings, settings.eval.device)
+        return [find_problems(address, settings.home) for address in addresses]
+    with closing(_plug_in(name, settings)) as world:
+        return [world.problems(address) for address in addresses]
+
+
 def open_world(name: str, settings: Config, folder: Path, on_event: OnEvent) -> World:
     """Return the world of a name, which keeps its reports in `folder`."""
     if name == EVALUATOR:
         return EvaluatorWorld(settings, folder, on_event)
+    return _plug_in(name, settings)
+
+
+def _plug_in(name: str, settings: Config) -> World:
     make = cast("Callable[[Config], World]", load("worlds", name, packages=settings.plugins))
     return make(settings)
