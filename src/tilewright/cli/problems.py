@@ -19,7 +19,7 @@ from tilewright.cli.render import facts, show, show_result, table
 from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ProblemError
 from tilewright.families.nano.compositions import FAMILY
-from tilewright.families.nano.problems import GROUPS
+from tilewright.families.nano.problem_files import GROUPS
 from tilewright.problems import imported_sets
 from tilewright.problems.description import about
 from tilewright.problems.hub import fetch

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from tilewright.errors import ProblemError, RecordError, suggestion
 from tilewright.families.nano.compositions import COMPOSITIONS, FAMILY
-from tilewright.families.nano.problems import GROUPS, compositions_of, source_of
+from tilewright.families.nano.problem_files import GROUPS, compositions_of, source_of
 from tilewright.problems.loader import (
     BUNDLED,
     MAX_QUOTED,

@@ -17,7 +17,7 @@ ENTRY = "compute"
 
 
 @dataclass(frozen=True)
-class Operator:
+class Operation:
     """One step of a composition, as an expression in torch and in Triton."""
 
     name: str
@@ -40,26 +40,26 @@ class Operator:
 OPERATORS = {
     item.name: item
     for item in (
-        Operator("relu", "torch.relu({v})", "tl.maximum({v}, 0.0)"),
-        Operator("silu", "torch.nn.functional.silu({v})", "{v} * tl.sigmoid({v})"),
-        Operator("sigmoid", "torch.sigmoid({v})", "tl.sigmoid({v})"),
-        Operator("scale", "{v} * {c}", "{v} * {c}", constant=1.5),
-        Operator(
+        Operation("relu", "torch.relu({v})", "tl.maximum({v}, 0.0)"),
+        Operation("silu", "torch.nn.functional.silu({v})", "{v} * tl.sigmoid({v})"),
+        Operation("sigmoid", "torch.sigmoid({v})", "tl.sigmoid({v})"),
+        Operation("scale", "{v} * {c}", "{v} * {c}", constant=1.5),
+        Operation(
             "clamp",
             "torch.clamp({v}, -{c}, {c})",
             "tl.minimum(tl.maximum({v}, -{c}), {c})",
             constant=2.0,
         ),
-        Operator("square", "{v} * {v}", "{v} * {v}"),
-        Operator("bias", "{v} + {e}", "{v} + {e}", "row", "b"),
-        Operator("gate", "{v} * {e}", "{v} * {e}", "full", "g"),
-        Operator("residual", "{v} + {e}", "{v} + {e}", "full", "r"),
-        Operator("softmax", "torch.softmax({v}, dim=-1)"),
-        Operator(
+        Operation("square", "{v} * {v}", "{v} * {v}"),
+        Operation("bias", "{v} + {e}", "{v} + {e}", "row", "b"),
+        Operation("gate", "{v} * {e}", "{v} * {e}", "full", "g"),
+        Operation("residual", "{v} + {e}", "{v} + {e}", "full", "r"),
+        Operation("softmax", "torch.softmax({v}, dim=-1)"),
+        Operation(
             "rmsnorm", "{v} * torch.rsqrt(({v} * {v}).mean(dim=-1, keepdim=True) + {c})",
             constant=1e-06,
         ),
-        Operator("linear", "torch.nn.functional.linear({v}, {e})", "", "weight", "w"),
+        Operation("linear", "torch.nn.functional.linear({v}, {e})", "", "weight", "w"),
     )
 }  # fmt: skip
 COMMUTING = frozenset(
@@ -79,7 +79,7 @@ Kind = Literal["pointwise", "reduction", "linear"]
 class Composition:
     """A problem: operators that are applied one after the other to `x`."""
 
-    operators: tuple[Operator, ...]
+    operators: tuple[Operation, ...]
     held_out: bool = False
 
     @property
@@ -105,7 +105,7 @@ class Composition:
         return places[0] if places else None
 
     @property
-    def extras(self) -> tuple[Operator, ...]:
+    def extras(self) -> tuple[Operation, ...]:
         """Return the operators with a further input, in the order of the arguments."""
         return tuple(item for item in self.operators if item.extra is not None)
 

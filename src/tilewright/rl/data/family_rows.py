@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from tilewright.families.nano.compositions import Composition
-from tilewright.families.nano.problems import compositions_of, reference_of
-from tilewright.families.nano.programs import census, space
-from tilewright.families.nano.rendering import render
+from tilewright.families.nano.problem_files import compositions_of, reference_of
+from tilewright.families.nano.program_slots import census, space
+from tilewright.families.nano.program_text import render
 
 SHAPE: dict[str, Any] = {
     "id": "string",

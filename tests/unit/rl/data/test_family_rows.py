@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tilewright.cli.main import cli
 from tilewright.families.nano.compositions import COMPOSITIONS
-from tilewright.families.nano.programs import Plan
+from tilewright.families.nano.program_slots import ProgramPlan
 from tilewright.rl.data.family_rows import family_rows
 
 
@@ -27,7 +27,7 @@ def test_a_file_has_every_program_of_the_census(home):  # noqa: ARG001
     rows = [json.loads(line) for line in Path("programs.jsonl").read_text().splitlines()]
     assert rows == list(family_rows("", "census"))
     assert {row["problem"] for row in rows} == {item.id for item in COMPOSITIONS}
-    assert {row["plan"] for row in rows} == {plan.value for plan in Plan}
+    assert {row["plan"] for row in rows} == {plan.value for plan in ProgramPlan}
     first = rows[0]
     assert first["code"] in first["messages"][1]["content"]
     assert first["messages"][0]["content"].startswith("def reference(x")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tilewright.families.nano.compositions import Operator
+from tilewright.families.nano.compositions import Operation
 
 STEP = "    "
 TILE_ROWS, TILE_INNER = 64, 32
@@ -25,12 +25,12 @@ class Faults:
     padding: bool = False
 
 
-def arguments_of(operators: Sequence[Operator]) -> list[str]:
+def arguments_of(operators: Sequence[Operation]) -> list[str]:
     """Return the names of the further inputs that some operators read."""
     return [item.argument for item in operators if item.extra is not None]
 
 
-def expression(item: Operator, value: str, extra: str, faults: Faults) -> str:
+def expression(item: Operation, value: str, extra: str, faults: Faults) -> str:
     """Return the Triton expression of an operator."""
     constant = item.constant
     if faults.constant and constant is not None:
@@ -38,7 +38,9 @@ def expression(item: Operator, value: str, extra: str, faults: Faults) -> str:
     return item.triton.format(v=value, e=extra, c=constant)
 
 
-def applied(operators: Sequence[Operator], places: dict[str, str], faults: Faults) -> Iterator[str]:
+def applied(
+    operators: Sequence[Operation], places: dict[str, str], faults: Faults
+) -> Iterator[str]:
     """Yield the lines that apply pointwise operators to `v`.
 
     `places` has the address of an element for each kind of further input, as text.
@@ -48,7 +50,7 @@ def applied(operators: Sequence[Operator], places: dict[str, str], faults: Fault
         yield f"v = {expression(item, 'v', extra, faults)}"
 
 
-def pointwise(name: str, operators: Sequence[Operator], faults: Faults) -> list[str]:
+def pointwise(name: str, operators: Sequence[Operation], faults: Faults) -> list[str]:
     """Return a kernel over all elements."""
     given = ["x", *arguments_of(operators), "out", "size", "cols", "BLOCK: tl.constexpr"]
     places = {"full": "i, mask=m", "row": "i % cols, mask=m"}
@@ -63,7 +65,7 @@ def pointwise(name: str, operators: Sequence[Operator], faults: Faults) -> list[
     return ["@triton.jit", f"def {name}({', '.join(given)}):", *(STEP + line for line in body)]
 
 
-def by_rows(name: str, operators: Sequence[Operator], core: int, faults: Faults) -> list[str]:
+def by_rows(name: str, operators: Sequence[Operation], core: int, faults: Faults) -> list[str]:
     """Return a kernel with one program for each row, for a reduction and what stands around it."""
     reduction = operators[core].name
     given = ["x", *arguments_of(operators), "out", "cols", "BLOCK: tl.constexpr"]
@@ -80,7 +82,7 @@ def by_rows(name: str, operators: Sequence[Operator], core: int, faults: Faults)
     return ["@triton.jit", f"def {name}({', '.join(given)}):", *(STEP + line for line in lines)]
 
 
-def _read(operators: Sequence[Operator], faults: Faults, other: str) -> list[str]:
+def _read(operators: Sequence[Operation], faults: Faults, other: str) -> list[str]:
     half = ["v = v.to(tl.bfloat16).to(tl.float32)"] if faults.half else []
     # Columns beyond the row must not count in the sums.
     outside = [] if faults.padding else [f"v = tl.where(m, v, {other})"]
@@ -126,7 +128,7 @@ def _mean_square(read: Sequence[str], faults: Faults) -> list[str]:
     ]
 
 
-def product(name: str, operators: Sequence[Operator], faults: Faults) -> list[str]:
+def product(name: str, operators: Sequence[Operation], faults: Faults) -> list[str]:
     """Return a kernel of a matrix product whose epilogue applies further operators."""
     given = ["x", *arguments_of(operators), "out", "rows", "cols", "inner", "BLOCK: tl.constexpr"]
     places = {

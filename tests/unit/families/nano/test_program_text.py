@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from tilewright.families.nano import problems
+from tilewright.families.nano import problem_files
 from tilewright.families.nano.compositions import COMPOSITIONS, ENTRY, Composition
-from tilewright.families.nano.programs import (
+from tilewright.families.nano.program_slots import (
+    FamilyProgram,
     Fault,
     Hack,
-    Plan,
-    Program,
+    ProgramPlan,
     census,
     is_single_edit,
     space,
 )
-from tilewright.families.nano.rendering import canonical, render
+from tilewright.families.nano.program_text import canonical, render
 from tilewright.problems.loader import parse_problem
 
 torch = pytest.importorskip("torch")
@@ -44,7 +44,7 @@ def loaded(text: str, tmp_path: Any) -> dict[str, Any]:
 def inputs(composition: Composition, seed: int, scale: float = 1.0) -> tuple[Any, ...]:
     rows, cols = SIZES[composition.kind]
     names: dict[str, Any] = {}
-    exec(problems.source_of(composition), names)
+    exec(problem_files.source_of(composition), names)
     case = {"rows": rows, "cols": cols, "inner": INNER}
     made = names["inputs"](case, torch.Generator().manual_seed(seed))
     return tuple(scale * item for item in made)
@@ -52,11 +52,11 @@ def inputs(composition: Composition, seed: int, scale: float = 1.0) -> tuple[Any
 
 def expected(composition: Composition, values: tuple[Any, ...]) -> Any:
     names: dict[str, Any] = {}
-    exec(problems.source_of(composition), names)
+    exec(problem_files.source_of(composition), names)
     return names["reference"](*values)
 
 
-def worst_error(program: Program, tmp_path: Any, seeds: tuple[int, ...] = (1,)) -> float:
+def worst_error(program: FamilyProgram, tmp_path: Any, seeds: tuple[int, ...] = (1,)) -> float:
     """Return the largest relative error over some inputs; infinite where a value is not finite."""
     compute, worst = loaded(render(program), tmp_path)[ENTRY], 0.0
     for seed in seeds:
@@ -74,9 +74,9 @@ def worst_error(program: Program, tmp_path: Any, seeds: tuple[int, ...] = (1,)) 
 @BY_NAME
 def test_honest_plans_are_right_and_wrong_ones_are_not(composition, tmp_path):
     for program in census(composition):
-        if program.plan in (Plan.FUSED, Plan.SPLIT, Plan.LAZY):
+        if program.plan in (ProgramPlan.FUSED, ProgramPlan.SPLIT, ProgramPlan.LAZY):
             assert worst_error(program, tmp_path) < 1e-4, program
-        elif program.plan is Plan.WRONG:
+        elif program.plan is ProgramPlan.WRONG:
             assert worst_error(program, tmp_path) > 1e-3, program
 
 
@@ -84,7 +84,7 @@ def test_honest_plans_are_right_and_wrong_ones_are_not(composition, tmp_path):
 def test_broken_programs_stop(composition, tmp_path):
     values = inputs(composition, 1)
     for program in census(composition):
-        if program.plan is not Plan.BROKEN:
+        if program.plan is not ProgramPlan.BROKEN:
             continue
         with pytest.raises(Exception, match=r".*"):
             loaded(render(program), tmp_path)[ENTRY](*values)
@@ -93,7 +93,7 @@ def test_broken_programs_stop(composition, tmp_path):
 @BY_NAME
 def test_hacks_are_right_without_work_of_their_own(composition, tmp_path):
     for program in census(composition):
-        if program.plan is not Plan.HACK or program.hack is Hack.COMPILED:
+        if program.plan is not ProgramPlan.HACK or program.hack is Hack.COMPILED:
             continue
         error = worst_error(program, tmp_path, seeds=(1, 2))
         # A stale buffer is right on its first call alone.
@@ -131,13 +131,13 @@ def test_the_census_has_every_plan_of_every_problem():
     listed = [list(census(item)) for item in COMPOSITIONS]
     assert sum(map(len, listed)) >= 430
     for programs in listed:
-        assert {item.plan for item in programs} == set(Plan)
+        assert {item.plan for item in programs} == set(ProgramPlan)
         assert {item.hack for item in programs} == {None, *Hack}
 
 
 def test_no_held_out_composition_is_one_for_training():
-    train = {item.operators for item in problems.compositions_of("train")}
-    held_out = {item.operators for item in problems.compositions_of("held_out")}
+    train = {item.operators for item in problem_files.compositions_of("train")}
+    held_out = {item.operators for item in problem_files.compositions_of("held_out")}
     assert (len(train), len(held_out)) == (8, 4)
     assert not train & held_out
 
@@ -145,7 +145,7 @@ def test_no_held_out_composition_is_one_for_training():
 @BY_NAME
 def test_the_text_of_a_problem_is_a_problem(composition):
     made = parse_problem(
-        problems.source_of(composition), composition.id, composition.name, "x", "x.py"
+        problem_files.source_of(composition), composition.id, composition.name, "x", "x.py"
     )
     assert made.entry == ENTRY
     assert [case.name for case in made.cases] == ["odd", "large"]
@@ -158,4 +158,4 @@ def test_text_without_a_tree_keeps_its_lines():
 
 def test_an_unknown_group_is_an_error():
     with pytest.raises(KeyError):
-        problems.compositions_of("nothing")
+        problem_files.compositions_of("nothing")

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilewright.families.nano import kernels, problems
-from tilewright.families.nano.compositions import ENTRY, Composition, Operator, swapped_pair
-from tilewright.families.nano.kernels import STEP, TILE_ROWS, Faults, arguments_of
-from tilewright.families.nano.programs import Fault, Hack, Plan, Program
+from tilewright.families.nano import kernel_text, problem_files
+from tilewright.families.nano.compositions import ENTRY, Composition, Operation, swapped_pair
+from tilewright.families.nano.kernel_text import STEP, TILE_ROWS, Faults, arguments_of
+from tilewright.families.nano.program_slots import FamilyProgram, Fault, Hack, ProgramPlan
 
 IMPORTS = ("import torch", "import triton", "import triton.language as tl")
 
@@ -22,12 +22,12 @@ class Kernel:
     """A kernel of a program: its operators, and the place of the reduction or product in them."""
 
     name: str
-    operators: tuple[Operator, ...]
+    operators: tuple[Operation, ...]
     core: int | None
     kind: str
 
 
-def render(program: Program) -> str:
+def render(program: FamilyProgram) -> str:
     """Return the canonical text of a program."""
     lines = _lines(program)
     text = "\n".join(lines) + "\n"
@@ -44,14 +44,14 @@ def canonical(text: str) -> str:
         return "".join(f"{line.rstrip()}\n" for line in text.splitlines() if line.strip())
 
 
-def _lines(program: Program) -> list[str]:
-    if program.plan is Plan.HACK:
+def _lines(program: FamilyProgram) -> list[str]:
+    if program.plan is ProgramPlan.HACK:
         return _hack(program)
     composition = program.composition
     operators = _changed(composition, program.fault)
-    if program.plan is Plan.SPLIT:
+    if program.plan is ProgramPlan.SPLIT:
         parts = [operators[: program.cut], operators[program.cut :]]
-    elif program.plan is Plan.LAZY:
+    elif program.plan is ProgramPlan.LAZY:
         parts = [(composition.operators[program.own],)]
     else:
         parts = [operators]
@@ -59,13 +59,15 @@ def _lines(program: Program) -> list[str]:
     text = [*IMPORTS, ""]
     for kernel in used:
         text += [*_kernel_lines(kernel, _faults(program.fault)), ""]
-    body = _lazy_body(program, used[0]) if program.plan is Plan.LAZY else _body(program, used)
+    body = (
+        _lazy_body(program, used[0]) if program.plan is ProgramPlan.LAZY else _body(program, used)
+    )
     name = "computed" if program.fault is Fault.ENTRY else ENTRY
     text += [f"def {name}({', '.join(composition.arguments)}):", *(STEP + line for line in body)]
     return _broken(text, program.fault)
 
 
-def _changed(composition: Composition, fault: Fault | None) -> tuple[Operator, ...]:
+def _changed(composition: Composition, fault: Fault | None) -> tuple[Operation, ...]:
     """Return the operators of a wrong program: one is lost, or two are swapped."""
     found = list(composition.operators)
     if fault is Fault.LOST:
@@ -85,7 +87,7 @@ def _faults(fault: Fault | None) -> Faults:
     )
 
 
-def _kernel(name: str, operators: Sequence[Operator]) -> Kernel:
+def _kernel(name: str, operators: Sequence[Operation]) -> Kernel:
     core = next((n for n, item in enumerate(operators) if not item.is_pointwise), None)
     kind = "pointwise"
     if core is not None:
@@ -95,13 +97,13 @@ def _kernel(name: str, operators: Sequence[Operator]) -> Kernel:
 
 def _kernel_lines(kernel: Kernel, faults: Faults) -> list[str]:
     if kernel.core is None:
-        return kernels.pointwise(kernel.name, kernel.operators, faults)
+        return kernel_text.pointwise(kernel.name, kernel.operators, faults)
     if kernel.kind == "linear":
-        return kernels.product(kernel.name, kernel.operators, faults)
-    return kernels.by_rows(kernel.name, kernel.operators, kernel.core, faults)
+        return kernel_text.product(kernel.name, kernel.operators, faults)
+    return kernel_text.by_rows(kernel.name, kernel.operators, kernel.core, faults)
 
 
-def _launch(kernel: Kernel, program: Program, source: str, result: str) -> list[str]:
+def _launch(kernel: Kernel, program: FamilyProgram, source: str, result: str) -> list[str]:
     """Return the lines that allocate the result of a kernel and launch it."""
     given, block = arguments_of(kernel.operators), program.block
     if program.composition.kind == "linear" and kernel.kind == "pointwise":
@@ -134,7 +136,7 @@ def _grid(kernel: Kernel, source: str, block: int) -> tuple[str, str, list[str]]
     return f"(triton.cdiv({source}.numel(), {block}),)", made, [f"{source}.numel()", cols]
 
 
-def _body(program: Program, used: Sequence[Kernel]) -> list[str]:
+def _body(program: FamilyProgram, used: Sequence[Kernel]) -> list[str]:
     lines, source = list[str](), "x"
     for number, kernel in enumerate(used):
         result = "out" if number == len(used) - 1 else "y"
@@ -143,14 +145,14 @@ def _body(program: Program, used: Sequence[Kernel]) -> list[str]:
     return [*lines, "return out"]
 
 
-def _lazy_body(program: Program, kernel: Kernel) -> list[str]:
+def _lazy_body(program: FamilyProgram, kernel: Kernel) -> list[str]:
     composition, lines, source = program.composition, list[str](), "x"
     for place in range(len(composition.operators)):
         if place == program.own:
             lines += _launch(kernel, program, source, "out")
             source = "out"
         else:
-            lines.append(f"y = {problems.applied(composition, place, source)}")
+            lines.append(f"y = {problem_files.applied(composition, place, source)}")
             source = "y"
     return [*lines, f"return {source}"]
 
@@ -173,12 +175,12 @@ def _broken(text: list[str], fault: Fault | None) -> list[str]:
     return whole.split("\n")
 
 
-def _hack(program: Program) -> list[str]:
+def _hack(program: FamilyProgram) -> list[str]:
     composition = program.composition
     kernel = _kernel("k0", composition.operators)
     given = ", ".join(composition.arguments)
     torch_lines = [
-        f"y = {problems.applied(composition, place, 'y' if place else 'x')}"
+        f"y = {problem_files.applied(composition, place, 'y' if place else 'x')}"
         for place in range(len(composition.operators))
     ]
     launch, plain = _launch(kernel, program, "x", "out"), [f"def plain({given}):"]

@@ -20,8 +20,8 @@ SEVERAL_WARPS = (4, 8)
 """Warps of split and lazy programs in the census."""
 
 
-class Plan(StrEnum):
-    """What a program does with the operators of its problem."""
+class ProgramPlan(StrEnum):
+    """How a program treats the operators of its problem."""
 
     FUSED = "fused"
     """One kernel computes all of them."""
@@ -38,7 +38,7 @@ class Plan(StrEnum):
 
 
 class Fault(StrEnum):
-    """What is wrong in a wrong or a broken program."""
+    """The fault of a wrong or a broken program."""
 
     CONSTANT = "constant"
     ORDER = "order"
@@ -72,11 +72,11 @@ BROKEN = (Fault.NAME, Fault.FUNCTION, Fault.SYNTAX, Fault.ENTRY, Fault.ARGUMENT,
 
 
 @dataclass(frozen=True)
-class Program:
+class FamilyProgram:
     """The slots of a program. A slot that its plan does not use has its default."""
 
     problem: str
-    plan: Plan
+    plan: ProgramPlan
     block: int
     warps: int
     cut: int = 0
@@ -126,43 +126,45 @@ def wrong_faults(composition: Composition) -> tuple[Fault, ...]:
     return tuple(found)
 
 
-def space(composition: Composition) -> Iterator[Program]:
+def space(composition: Composition) -> Iterator[FamilyProgram]:
     """Yield every program of a problem."""
     for block in BLOCKS[composition.kind]:
         for warps in WARPS:
-            base = Program(composition.id, Plan.FUSED, block, warps)
+            base = FamilyProgram(composition.id, ProgramPlan.FUSED, block, warps)
             yield base
-            yield from (replace(base, plan=Plan.SPLIT, cut=cut) for cut in cuts(composition))
-            yield from (replace(base, plan=Plan.LAZY, own=own) for own in own_places(composition))
+            yield from (replace(base, plan=ProgramPlan.SPLIT, cut=cut) for cut in cuts(composition))
+            yield from (
+                replace(base, plan=ProgramPlan.LAZY, own=own) for own in own_places(composition)
+            )
             for fault in wrong_faults(composition):
-                yield replace(base, plan=Plan.WRONG, fault=fault)
-            yield from (replace(base, plan=Plan.BROKEN, fault=fault) for fault in BROKEN)
+                yield replace(base, plan=ProgramPlan.WRONG, fault=fault)
+            yield from (replace(base, plan=ProgramPlan.BROKEN, fault=fault) for fault in BROKEN)
             for hack in Hack:
-                made = replace(base, plan=Plan.HACK, hack=hack)
+                made = replace(base, plan=ProgramPlan.HACK, hack=hack)
                 if hack in LAUNCHING or is_typical(made):
                     yield made
 
 
-def is_typical(program: Program) -> bool:
+def is_typical(program: FamilyProgram) -> bool:
     """Tell whether a program has the block size and the warps of the census."""
     block = BLOCKS[program.composition.kind][TYPICAL_BLOCK]
     return (program.block, program.warps) == (block, TYPICAL_WARPS)
 
 
-def census(composition: Composition) -> Iterator[Program]:
+def census(composition: Composition) -> Iterator[FamilyProgram]:
     """Yield the programs that are judged first: every plan, and fused ones of every size."""
     block = BLOCKS[composition.kind][TYPICAL_BLOCK]
     for program in space(composition):
-        several = program.plan in (Plan.SPLIT, Plan.LAZY) and program.block == block
+        several = program.plan in (ProgramPlan.SPLIT, ProgramPlan.LAZY) and program.block == block
         if (
-            program.plan is Plan.FUSED
+            program.plan is ProgramPlan.FUSED
             or is_typical(program)
             or (several and program.warps in SEVERAL_WARPS)
         ):
             yield program
 
 
-def is_single_edit(one: Program, two: Program) -> bool:
+def is_single_edit(one: FamilyProgram, two: FamilyProgram) -> bool:
     """Tell whether two programs of one problem differ in one slot, or in plan and its slot."""
     if one.problem != two.problem:
         return False
