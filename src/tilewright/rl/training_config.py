@@ -125,7 +125,9 @@ class TrainConfig(Section):
     seed: int = Field(default=0, ge=0)
     """Seed of the problem order, sampling, PRS and the weights of a new model."""
     world: str = "evaluator"
-    """Source of verdicts: the `evaluator`, or the name of a synthetic environment."""
+    """Source of verdicts: the `evaluator`, the `book` of stored ones, or the name of a plug-in."""
+    verdicts: str = ""
+    """Store of the world `book`: a file of verdicts, or `synthetic`."""
     require_custom_kernel: bool = True
     """Reject candidates that launch no kernel of their own, whatever `eval.rules` says."""
     model: StartSection = StartSection()

@@ -39,7 +39,7 @@ class TrainingRun:
         rules = section.rules.model_copy(update={"require_custom_kernel": required})
         judging = {"eval": section.model_copy(update={"rules": rules})}
         settings = config.settings.model_copy(update=judging)
-        self.world: World = open_world(config.world, settings, folder, on_event)
+        self.world: World = open_world(config.world, settings, folder, on_event, config.verdicts)
         begun = (folder / EVENTS).exists()
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)

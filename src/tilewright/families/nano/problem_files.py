@@ -45,6 +45,12 @@ def reference_of(composition: Composition) -> str:
     return "\n".join([*lines, "    return x", ""])
 
 
+def reference_text(source: str) -> str:
+    """Return the function that defines the expected output, of the text of a problem file."""
+    _, start, rest = source.partition("def reference(")
+    return f"{start}{rest}" if start else source
+
+
 def applied(composition: Composition, place: int, value: str) -> str:
     """Return the torch expression of one operator."""
     item = composition.operators[place]
