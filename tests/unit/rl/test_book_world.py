@@ -49,10 +49,8 @@ def program(plan, **slots):
 
 
 def test_a_reply_is_looked_up_in_canonical_text(world):
-    written = "    v = (v*1.5)  # scaled
-"
-    text = render(program(ProgramPlan.FUSED)).replace("    v = v * 1.5
-", written)
+    written = "    v = (v*1.5)  # scaled\n"
+    text = render(program(ProgramPlan.FUSED)).replace("    v = v * 1.5\n", written)
     turn = judged(world, f"```python\n{text}```")
     assert turn.judgements[0].verdict == "correct"
     assert turn.code == render(program(ProgramPlan.FUSED))
