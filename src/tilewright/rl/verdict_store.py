@@ -1,7 +1,7 @@
 """Verdicts of programs in one file, so that a training evaluates no program a second time.
 
-The key of a verdict is the canonical program and the problem, together with the key of the file:
-protocol, rules, version of the evaluator and model of the device. It is coarser than the key by
+The key of a verdict is the canonical program and the problem. The key of the file adds
+protocol, rules, version of the evaluator and model of the device. Both are coarser than the key by
 which `bench --reuse` finds a report, which covers the whole environment.
 
 The file is JSON lines, compressed with gzip. The first line holds the key of the file, the number
@@ -33,7 +33,7 @@ SYNTHETIC = "synthetic"
 
 
 class StoreKey(Record):
-    """What all verdicts of a store have in common."""
+    """The protocol, rules, evaluator and device that all verdicts of a store have in common."""
 
     protocol: Protocol = "strict"
     rules: Rules = Rules()
