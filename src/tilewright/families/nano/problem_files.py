@@ -10,17 +10,21 @@ ODD = (37, 1000)
 """Rows and columns of a case that no block divides."""
 INNER, ODD_INNER = 1024, 72
 """Columns of the input of a product."""
-GROUPS = ("train", "held_out")
+GROUPS = ("train", "held_out", "rehearsal")
+REHEARSED = ("scale_silu_bias", "square_bias_silu")
+"""The problems of a rehearsal on a CPU: two for training, with short programs."""
 
 
 def compositions_of(group: str) -> list[Composition]:
-    """Return the compositions of `train`, of `held_out`, or all of them for an empty text.
+    """Return the compositions of a group of `GROUPS`, one by its name, or all for an empty text.
 
     Raises:
         KeyError: the family has no such group and no such problem.
     """
     if not group:
         return list(COMPOSITIONS)
+    if group == "rehearsal":
+        return [item for item in COMPOSITIONS if item.name in REHEARSED]
     if group in GROUPS:
         return [item for item in COMPOSITIONS if item.held_out == (group == "held_out")]
     return [{item.name: item for item in COMPOSITIONS}[group]]
