@@ -122,6 +122,7 @@ def _check(given: dict[str, Any]) -> None:
 )
 @options.JSON
 @options.OUT
+@options.HOST
 @options.SETTINGS
 @setting("--reuse", "eval.reuse", "Return the stored report of an identical request.", is_flag=True)
 @option("--from-report", "REPORT", AGAIN_HELP)

@@ -213,6 +213,11 @@ class DeviceHost:
             self.end_idle()
             self.ledger.answer()
 
+    def release_idle(self) -> None:
+        """End all that idles, and let other supervisors see it; what is imported stays."""
+        self.end_idle()
+        self._publish()
+
     def request_release(
         self, names: Iterable[str], timeout_s: float, watch: Callable[[], None]
     ) -> list[str]:
