@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.process_lists import alive, descendants, until
 from tests.processes.evaluations import RIGHT, request
-from tests.processes.process_lists import alive, descendants, until
 from tilewright.errors import InfrastructureError
 from tilewright.executors.host_connection import HostConnector, running_hosts, stop_host
 from tilewright.executors.host_messages import HostStatus, connect

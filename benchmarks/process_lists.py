@@ -13,6 +13,18 @@ def _parent(pid: str) -> int:
     return int(Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[1])
 
 
+def children(pid: int) -> set[int]:
+    """Return the processes that a process has started itself."""
+    return {item for item in descendants(pid) - {pid} if _is_child(item, pid)}
+
+
+def _is_child(pid: int, parent: int) -> bool:
+    try:
+        return _parent(str(pid)) == parent
+    except OSError:
+        return False
+
+
 def descendants(pid: int) -> set[int]:
     """Return a process and all processes below it."""
     parents = {}
@@ -34,6 +46,16 @@ def alive(pids: Iterable[int]) -> set[int]:
             state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
             if state not in "ZX":
                 found.add(pid)
+    return found
+
+
+def identities(pids: Iterable[int]) -> set[tuple[int, int]]:
+    """Return processes with the time of their start, since another one may get the same number."""
+    found = set()
+    for pid in pids:
+        with suppress(OSError):
+            text = Path("/proc", str(pid), "stat").read_text()
+            found.add((pid, int(text.rpartition(")")[2].split()[19])))
     return found
 
 
