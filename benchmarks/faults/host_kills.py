@@ -8,7 +8,6 @@ the host, one of its supervisors, or the first client is killed.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import signal
@@ -22,7 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.bars import Bar, finish
-from benchmarks.process_lists import alive, children, descendants, identities, until
+from benchmarks.process_tree import (
+    alive,
+    descendants,
+    family,
+    identities,
+    is_supervisor,
+    until,
+)
 from tilewright.evaluator.processes.prefork import lease_folder
 from tilewright.executors.host_connection import running_hosts, stop_host
 from tilewright.executors.host_messages import HostStatus
@@ -71,7 +77,7 @@ def _victim(kind: str, state: HostStatus | None, client: int) -> int | None:
         return client
     if state is None or kind == "host":
         return state.pid if state is not None else None
-    return min(children(state.pid), default=None)
+    return min(filter(is_supervisor, descendants(state.pid)), default=None)
 
 
 def play_round(home: Path, number: int, choices: random.Random, seen: Seen) -> None:
@@ -80,7 +86,7 @@ def play_round(home: Path, number: int, choices: random.Random, seen: Seen) -> N
     clients = [_start(home, f"{number}-{which}") for which in "ab"]
     time.sleep(choices.uniform(0.2, MAX_KILL_S))
     state = _host(home)
-    below = identities(descendants(state.pid)) if state is not None else set()
+    below = identities(family(state.pid)) if state is not None else set()
     victim = _victim(kind, state, clients[0].pid)
     if victim is not None and clients[1].poll() is None:
         with suppress(ProcessLookupError):
@@ -106,7 +112,7 @@ def play(home: Path, kills: int, seed: int) -> Seen:
             print(f"round {number}: {seen.kills}, lost {len(seen.lost)}", flush=True)
     for path, state in list(running_hosts()):
         if state.home == str(home):
-            seen.processes |= identities(descendants(state.pid))
+            seen.processes |= identities(family(state.pid))
             stop_host(path)
     until(lambda: not living(seen.processes))
     seen.left |= living(seen.processes)
@@ -137,9 +143,7 @@ def run(only: str = "", kills: int = KILLS, seed: int = 1) -> list[Bar]:  # noqa
     held = _held_leases()
     for line in seen.lost:
         print(line)
-    print(
-        json.dumps({"kills": seen.kills, "processes": len(seen.processes), "left": len(seen.left)})
-    )
+    print(seen.kills)
     return [
         Bar(
             "warm host: verdicts of other clients",

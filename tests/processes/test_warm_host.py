@@ -16,15 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.process_lists import alive, descendants, until
+from benchmarks.process_tree import alive, family, until
 from tests.processes.evaluations import RIGHT, request
 from tilewright.errors import InfrastructureError
+from tilewright.evaluator.devices.devices import CPU, plan_cores
+from tilewright.evaluator.processes.host import forkserver_plan
 from tilewright.executors.host_connection import HostConnector, running_hosts, stop_host
 from tilewright.executors.host_messages import HostStatus, connect
 from tilewright.executors.local import LocalExecutor
 from tilewright.wire.frames import Channel, ChannelClosed
 
 SLOW = "import time\n\ndef work(x):\n    time.sleep(30)\n    return x\n"
+PLAN = forkserver_plan(CPU, plan_cores(list(os.sched_getaffinity(0))))
 Made = Callable[..., HostConnector]
 
 
@@ -84,14 +87,14 @@ def test_two_clients_at_once_get_a_supervisor_each(connector, tmp_path):
 
 
 def test_without_permission_no_host_is_started(connector, tmp_path):
-    assert connector(starts=False).attach() is None
+    assert connector(starts=False).attach(PLAN) is None
     assert state_of(tmp_path / "home") is None
 
 
 def test_other_variables_folders_and_versions_mean_another_host(connector, tmp_path):
-    first, again = connector().attach(), connector().attach()
-    other = connector(starts=False, TILEWRIGHT_TEST="other").attach()
-    elsewhere = replace(connector(starts=False), home=tmp_path / "elsewhere").attach()
+    first, again = connector().attach(PLAN), connector().attach(PLAN)
+    other = connector(starts=False, TILEWRIGHT_TEST="other").attach(PLAN)
+    elsewhere = replace(connector(starts=False), home=tmp_path / "elsewhere").attach(PLAN)
     assert None not in (first, again)
     assert (other, elsewhere) == (None, None)
     for channel in (first, again):
@@ -111,7 +114,7 @@ def test_a_client_that_dies_in_the_middle_takes_its_supervisor_with_it(connector
 
     thread = in_thread(evaluate)
     assert until(lambda: any("correctness" in text for text in events))
-    below = descendants(made.pid)
+    below = family(made.pid)
     made.kill()
     thread.join()
     assert "the supervisor was lost" in str(errors[0])
@@ -131,7 +134,7 @@ def test_a_lost_supervisor_is_replaced_with_one_notice(connector):
 
     with executor(connector()) as made:
         report = made.evaluate(request(RIGHT), note)
-        below = descendants(made.pid)
+        below = family(made.pid)
     assert report.verdict == "correct"
     assert seen.count("host_lost") == 1
     assert until(lambda: not alive(below))
@@ -144,7 +147,7 @@ def test_the_death_of_a_host_ends_no_evaluation(connector, tmp_path):
     def note(event: str, fields: dict[str, object]) -> None:
         seen.append(event)
         if fields.get("stage") == "correctness":
-            below.update(descendants(state_of(home)[1].pid))
+            below.update(family(state_of(home)[1].pid))
             os.kill(state_of(home)[1].pid, signal.SIGKILL)
 
     below: set[int] = set()
@@ -164,7 +167,7 @@ def test_a_host_without_clients_ends_with_all_its_processes(connector, tmp_path)
     with executor(connector("--idle-s", "0.5")) as made:
         made.evaluate(request(RIGHT))
         path, state = state_of(tmp_path / "home")
-        below = descendants(state.pid)
+        below = family(state.pid)
         time.sleep(1)
         assert state.pid in alive(below)
     assert until(lambda: not alive(below))
@@ -175,12 +178,12 @@ def test_an_idle_supervisor_keeps_only_what_is_imported(connector):
     with executor(connector("--release-s", "0.5")) as made:
         made.evaluate(request(RIGHT))
         # The supervisor and its forkserver remain; judges and preforked runners hold memory.
-        assert until(lambda: len(alive(descendants(made.pid))) == 2)
+        assert until(lambda: len(alive(family(made.pid))) == 2)
         assert made.evaluate(request(RIGHT)).verdict == "correct"
 
 
 def test_a_host_that_was_replaced_ends(connector, tmp_path):
-    connector().attach().close()
+    connector().attach(PLAN).close()
     path, state = state_of(tmp_path / "home")
     command = [sys.executable, "-P", "-m", "tilewright.executors.host_process"]
     subprocess.run([*command, "--socket", path, "--home", tmp_path / "home"], check=True)
@@ -203,7 +206,7 @@ def test_a_stopped_host_lets_its_clients_go_on(connector, tmp_path):
 
 
 def test_frames_that_are_none_do_not_disturb_a_host(connector, tmp_path):
-    connector().attach().close()
+    connector().attach(PLAN).close()
     path, state = state_of(tmp_path / "home")
     silent = connect(path)
     for data in (b"", b"\xff" * 64, b"\0\0\0\x02{}", b"\0\0\0\x10{"):
@@ -217,7 +220,7 @@ def test_frames_that_are_none_do_not_disturb_a_host(connector, tmp_path):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_another_user_is_not_served(connector, tmp_path):
-    connector().attach().close()
+    connector().attach(PLAN).close()
     path, _ = state_of(tmp_path / "home")
     assert path.parent.stat().st_mode & 0o077 == 0
     # A connection that was opened, as if the folder were open to all.
@@ -260,7 +263,7 @@ def test_the_command_line_uses_lists_and_stops_a_host(tmp_path):
 
 
 def test_a_closed_connection_is_an_error_of_its_own(connector):
-    channel = connector().attach()
+    channel = connector().attach(PLAN)
     assert isinstance(channel, Channel)
     assert channel.receive(time.monotonic() + 20).kind == "up"
     channel.shut_down()

@@ -25,6 +25,7 @@ from tilewright.executors.host_messages import (
     log_of,
     remove,
 )
+from tilewright.executors.local import ForkserverPlan
 from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
 
 START_S = 20.0
@@ -53,8 +54,11 @@ class HostConnector:
     arguments: tuple[str, ...] = ()
     """Further arguments of a host that is started."""
 
-    def attach(self) -> Channel | None:
-        """Return a channel on which a supervisor of the host will speak; `None`: no host."""
+    def attach(self, plan: ForkserverPlan) -> Channel | None:
+        """Return a channel on which a supervisor of the host will speak; `None`: no host.
+
+        A supervisor that is not up yet begins with the forkserver of `plan`.
+        """
         environment = host_environment(self.environment())
         try:
             path = host_folder() / f"{host_key(self.home, environment)}.sock"
@@ -65,7 +69,7 @@ class HostConnector:
             channel = connect(path)
         if channel is not None:
             try:
-                channel.send(ATTACH)
+                channel.send(ATTACH, {"forkserver": plan})
             except _LOST:
                 channel.close()
                 return None

@@ -8,6 +8,7 @@ another client only if the last one left between two requests; otherwise it ends
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import selectors
 import signal
@@ -123,7 +124,7 @@ class WarmHost:
 
     def _answer(self, client: Channel, frame: Frame) -> None:
         if frame.kind == ATTACH:
-            self._attach(client)
+            self._attach(client, json.dumps(frame.fields.get("forkserver")))
         elif frame.kind == STATUS:
             client.send(STATUS, host_messages.encode_status(self.status()))
         elif frame.kind == STOP:
@@ -142,8 +143,8 @@ class WarmHost:
             ends_in_s=None if serves else left_s,
         )
 
-    def _attach(self, client: Channel) -> None:
-        """Give a client the supervisor that served last, or a new one."""
+    def _attach(self, client: Channel, forkserver: str) -> None:
+        """Give a client the supervisor that served last, or one that begins with a forkserver."""
         for waiting in [item for item in self.supervisors[::-1] if not item.serves]:
             try:
                 waiting.give(client)
@@ -151,14 +152,14 @@ class WarmHost:
                 self._drop(waiting)
             else:
                 return
-        made = self._start()
+        made = self._start(forkserver)
         made.give(client)
 
-    def _start(self) -> HostedSupervisor:
+    def _start(self, forkserver: str) -> HostedSupervisor:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.server"]
         command += ["--clients", str(theirs.fileno()), "--home", self.home]
-        command += ["--release-s", str(self.release_s)]
+        command += ["--forkserver", forkserver, "--release-s", str(self.release_s)]
         process = subprocess.Popen(
             command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, process_group=0
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import errors
+from tilewright.evaluator.devices.devices import find_device, plan_cores
+from tilewright.evaluator.processes.host import forkserver_plan
 from tilewright.executors.base import Progress, WorkerPool, failure, ignore_progress
 from tilewright.executors.scheduling import WorkerLoad
 from tilewright.records import EvalReport, EvalRequest
@@ -26,11 +29,13 @@ POLL_S = 0.5
 """Seconds between two calls of `idle` while a request waits for a supervisor."""
 MIN_CORES_PER_DEVICE = 2
 """Cores of a device: one times, one does everything else."""
-Attach = Callable[[], Channel | None]
+ForkserverPlan = tuple[dict[str, str], tuple[str, ...]]
+"""The environment and the roles of the forkserver that the first request needs."""
+Attach = Callable[[ForkserverPlan], Channel | None]
 _LOST = (ChannelClosed, DeadlineExceeded, FrameError)
 
 
-def without_host() -> Channel | None:
+def without_host(plan: ForkserverPlan) -> Channel | None:  # noqa: ARG001 - the type of `attach`
     """Attach to nothing."""
     return None
 
@@ -175,7 +180,7 @@ class Supervisor(WorkerLoad):
         if self.device is not None:
             request = request.model_copy(update={"device": self.device})
         try:
-            channel = self._channel or self._start()
+            channel = self._channel or self._start(request.device)
             channel.send(kind, fields, request.to_json().encode())
             return self._answer(channel, progress, idle)
         except _LOST as error:
@@ -208,22 +213,25 @@ class Supervisor(WorkerLoad):
             else:
                 return frame.body
 
-    def _start(self) -> Channel:
+    def _start(self, device: str) -> Channel:
         try:
             self._home.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise errors.ConfigError(
                 f"home {self._home}: cannot be made ({error.strerror}); set TILEWRIGHT_HOME"
             ) from error
-        channel = self._channel = self._attach() or self._launch()
+        cores = plan_cores(list(self._cores or os.sched_getaffinity(0)))
+        plan = forkserver_plan(find_device(device), cores)
+        channel = self._channel = self._attach(plan) or self._launch(plan)
         self.pid = channel.receive(time.monotonic() + START_S).fields["pid"]
         return channel
 
-    def _launch(self) -> Channel:
+    def _launch(self, plan: ForkserverPlan) -> Channel:
         ours, theirs = socket.socketpair()
         # -P: a candidate in the current folder may be named like a module.
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.server"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
+        command += ["--forkserver", json.dumps(plan)]
         if self._cores:
             command += ["--cores", ",".join(map(str, self._cores))]
         self._process = subprocess.Popen(

@@ -51,6 +51,13 @@ def lease_name(device: Device, cores: Cores) -> str:
     return device.uuid or "cpu-" + "-".join(str(core) for core in cores.runners)
 
 
+def forkserver_plan(device: Device, cores: Cores) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the environment and the roles of the forkserver for a device."""
+    environment = {**device.environment, "OMP_NUM_THREADS": str(cores.threads)}
+    roles = forkserver_client.GPU_ROLES if device.is_gpu else forkserver_client.CPU_ROLES
+    return environment, roles
+
+
 class DeviceHost:
     """Everything that outlives one evaluation. Lifetime: the supervisor process."""
 
@@ -60,15 +67,17 @@ class DeviceHost:
         device: Device = CPU,
         layers: tuple[str, ...] = (ALL_LAYERS,),
         available: list[int] | None = None,
+        begun: Forkserver | None = None,
     ) -> None:
         self.home, self.device, self.layers = home, device, layers
         # A second host of one supervisor finds its affinity narrowed by the first.
         self.cores = plan_cores(available or list(os.sched_getaffinity(0)))
         os.sched_setaffinity(0, self.cores.judge)
-        self.forkserver = Forkserver(
-            {**device.environment, "OMP_NUM_THREADS": str(self.cores.threads)},
-            forkserver_client.GPU_ROLES if device.is_gpu else forkserver_client.CPU_ROLES,
-        )
+        plan = forkserver_plan(device, self.cores)
+        if begun is not None and not begun.forks_for(*plan):
+            begun.close()
+            begun = None
+        self.forkserver = begun or Forkserver(*plan)
         self.compilers = Forkserver(
             {**device.environment, "OMP_NUM_THREADS": "1"}, forkserver_client.COMPILER_ROLES
         )
