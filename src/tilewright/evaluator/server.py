@@ -26,18 +26,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--clients", type=int, help="socket over which a warm host sends clients")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--cores", default="", help="to use, numbers with commas between them")
-    parser.add_argument("--forkserver", type=json.loads, help="its environment and its roles")
+    parser.add_argument("--forkserver", type=json.loads, help="a plan of the forkserver")
     parser.add_argument("--release-s", type=float, default=math.inf)
     options = parser.parse_args(argv)
     if options.cores:
         os.sched_setaffinity(0, [int(core) for core in options.cores.split(",")])
-    begun = []
-    if options.forkserver:
-        environment, roles = options.forkserver
-        begun = [Forkserver(environment, tuple(roles))]
-        begun[0].begin()
-    requests = importlib.import_module("tilewright.evaluator.client_requests")
     available = list(os.sched_getaffinity(0))
+    begun = [_begun(**options.forkserver)] if options.forkserver else []
+    requests = importlib.import_module("tilewright.evaluator.client_requests")
     served = requests.Served(options.home, available, options.release_s, begun)
     try:
         if options.clients is None:
@@ -48,6 +44,14 @@ def main(argv: list[str] | None = None) -> None:
         pass
     finally:
         served.close()
+
+
+def _begun(environment: dict[str, str], roles: list[str], cores: list[int]) -> Forkserver:
+    """Return the forkserver of a `ForkserverPlan`, which imports torch on these cores by now."""
+    os.sched_setaffinity(0, cores)
+    made = Forkserver(environment, tuple(roles))
+    made.begin()
+    return made
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tilewright.config import whole_environment
+from tilewright.evaluator.processes.host import ForkserverPlan
 from tilewright.executors.host_key import host_environment, host_key
 from tilewright.executors.host_messages import (
     ATTACH,
@@ -25,7 +26,6 @@ from tilewright.executors.host_messages import (
     log_of,
     remove,
 )
-from tilewright.executors.local import ForkserverPlan
 from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
 
 START_S = 20.0
@@ -69,7 +69,7 @@ class HostConnector:
             channel = connect(path)
         if channel is not None:
             try:
-                channel.send(ATTACH, {"forkserver": plan})
+                channel.send(ATTACH, {"forkserver": asdict(plan)})
             except _LOST:
                 channel.close()
                 return None

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence, Set
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tilewright import errors
 from tilewright.evaluator.devices.devices import find_device, plan_cores
-from tilewright.evaluator.processes.host import forkserver_plan
+from tilewright.evaluator.processes.host import ForkserverPlan, forkserver_plan
 from tilewright.executors.base import Progress, WorkerPool, failure, ignore_progress
 from tilewright.executors.scheduling import WorkerLoad
 from tilewright.records import EvalReport, EvalRequest
@@ -29,8 +30,6 @@ POLL_S = 0.5
 """Seconds between two calls of `idle` while a request waits for a supervisor."""
 MIN_CORES_PER_DEVICE = 2
 """Cores of a device: one times, one does everything else."""
-ForkserverPlan = tuple[dict[str, str], tuple[str, ...]]
-"""The environment and the roles of the forkserver that the first request needs."""
 Attach = Callable[[ForkserverPlan], Channel | None]
 _LOST = (ChannelClosed, DeadlineExceeded, FrameError)
 
@@ -231,7 +230,7 @@ class Supervisor(WorkerLoad):
         # -P: a candidate in the current folder may be named like a module.
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.server"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
-        command += ["--forkserver", json.dumps(plan)]
+        command += ["--forkserver", json.dumps(asdict(plan))]
         if self._cores:
             command += ["--cores", ",".join(map(str, self._cores))]
         self._process = subprocess.Popen(

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES
@@ -51,11 +51,21 @@ def lease_name(device: Device, cores: Cores) -> str:
     return device.uuid or "cpu-" + "-".join(str(core) for core in cores.runners)
 
 
-def forkserver_plan(device: Device, cores: Cores) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the environment and the roles of the forkserver for a device."""
+@dataclass(frozen=True)
+class ForkserverPlan:
+    """The forkserver of a device, as a supervisor can start it before it knows the device."""
+
+    environment: dict[str, str]
+    roles: tuple[str, ...]
+    cores: tuple[int, ...]
+    """Those of the supervisor and the forkserver: nothing of theirs runs on timed cores."""
+
+
+def forkserver_plan(device: Device, cores: Cores) -> ForkserverPlan:
+    """Return the plan of the forkserver for a device."""
     environment = {**device.environment, "OMP_NUM_THREADS": str(cores.threads)}
     roles = forkserver_client.GPU_ROLES if device.is_gpu else forkserver_client.CPU_ROLES
-    return environment, roles
+    return ForkserverPlan(environment, roles, cores.judge)
 
 
 class DeviceHost:
@@ -74,10 +84,10 @@ class DeviceHost:
         self.cores = plan_cores(available or list(os.sched_getaffinity(0)))
         os.sched_setaffinity(0, self.cores.judge)
         plan = forkserver_plan(device, self.cores)
-        if begun is not None and not begun.forks_for(*plan):
+        if begun is not None and not begun.forks_for(plan.environment, plan.roles):
             begun.close()
             begun = None
-        self.forkserver = begun or Forkserver(*plan)
+        self.forkserver = begun or Forkserver(plan.environment, plan.roles)
         self.compilers = Forkserver(
             {**device.environment, "OMP_NUM_THREADS": "1"}, forkserver_client.COMPILER_ROLES
         )
