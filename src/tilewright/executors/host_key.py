@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tilewright._version import __version__
-from tilewright.registry import OWN_PACKAGE, catalogue
+from tilewright.registry import foreign_packages
 
 OWN_FOLDER = Path(__file__).parents[1]
 PATH_LISTS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
@@ -84,14 +84,12 @@ def _files(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 def _plugin_files() -> Iterator[tuple[str, int, int]]:
     """Yield the files of the packages whose plug-ins a supervisor imports."""
-    found = {
-        (item.package, item.entry.module.partition(".")[0])
-        for kind in PLUGIN_KINDS
-        for item in catalogue(kind).values()
-        if item.package != OWN_PACKAGE
-    }
-    for _, name in sorted(found):
-        spec = importlib.util.find_spec(name)
+    for name in foreign_packages(PLUGIN_KINDS):
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            # The supervisor cannot import it either.
+            continue
         for folder in () if spec is None else spec.submodule_search_locations or ():
             yield from _files(Path(folder))
         if spec is not None and spec.origin is not None and os.path.isfile(spec.origin):

@@ -83,3 +83,17 @@ def test_a_changed_file_of_the_package_gives_another_key(tmp_path):
     changed = tmp_path / "tilewright" / "evaluator" / "verdict.py"
     changed.write_text(changed.read_text() + "\n")
     assert in_a_process(package=tmp_path) != before
+
+
+def test_a_changed_file_of_a_plug_in_gives_another_key(tmp_path, monkeypatch):
+    info = tmp_path / "someones-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: someones\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[tilewright.checks]\nzeta = someones:Check\n")
+    module = tmp_path / "someones.py"
+    module.write_text("raise RuntimeError('imported')\n")
+    before = key()
+    monkeypatch.syspath_prepend(tmp_path)
+    installed = key()
+    module.write_text("raise RuntimeError('imported again')\n")
+    assert len({before, installed, key()}) == 3
