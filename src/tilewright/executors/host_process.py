@@ -37,7 +37,7 @@ GREETING_S = 0.5
 """Seconds that a client may take to send its frame once it has begun; it has about 50 bytes."""
 END_S = 5.0
 """Seconds that supervisors have to end before they are killed."""
-LOOK_S = 2.0
+CHECK_S = 2.0
 """Seconds between two looks at whether clients can still find the socket."""
 BACKLOG = 64
 _LOST = (ChannelClosed, DeadlineExceeded, FrameError)
@@ -85,7 +85,7 @@ class WarmHost:
         """Serve until no client has come for long, a client stops it, or nobody can find it."""
         self.selector.register(self.listener, selectors.EVENT_READ)
         while not self.stopped and (self.clients or self._left_s() > 0):
-            wait_s = LOOK_S if self.clients else min(LOOK_S, max(self._left_s(), 0.0))
+            wait_s = CHECK_S if self.clients else min(CHECK_S, max(self._left_s(), 0.0))
             for key, _ in self.selector.select(wait_s):
                 if key.fileobj is self.listener:
                     self._accept()
