@@ -21,6 +21,10 @@ PART   ?= aa
 # A Python with the published search systems; ours needs none of them.
 ORIGINALS ?= $(VENV)/bin/python
 
+# The oldest supported torch, as pyproject.toml names it, and the environment of `make oldest-torch`.
+OLDEST_TORCH := 2.9
+OLDEST := .venv-torch-$(OLDEST_TORCH)
+
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 SITE   := $(VENV)/installed-site
@@ -28,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check fix docs docs-site pictures changelog corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check fix docs docs-site pictures changelog oldest-torch corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -86,6 +90,14 @@ pictures: $(SITE)  ## make the verdict table of the demo and docs/images again, 
 changelog: $(STAMP)  ## show the news fragments of changelog.d as bullets
 	$(BIN)/towncrier build --draft --version Unreleased
 
+# Large: torch's CUDA build of that version. Without triton, of which it demands an older one.
+oldest-torch:  ## run the tests with the oldest supported torch, in an environment of its own
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	grep -vE '^(torch|triton)[=<>]' constraints.txt > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt \
+	    'torch==$(OLDEST_TORCH).*' -e '.[judge,cpp,dev]'
+	$(OLDEST)/bin/python -m pytest -q -n $(JOBS) tests/unit $(ARGS)
+
 corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
 	$(BIN)/python -m benchmarks --only corpus
 
@@ -128,5 +140,5 @@ coverage: $(STAMP)  ## branch coverage, with the floors that we promise
 	    --omit='*/runner/gpu_memory.py'
 
 clean:  ## remove the environment, caches and coverage data
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

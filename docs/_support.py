@@ -50,6 +50,7 @@ def page(table: Table) -> str:
         + "## Versions\n\n"
         f"Python {project['requires-python']}.\n"
         "Continuous integration installs the tested versions on a CPU.\n"
+        "`make oldest-torch` runs the unit tests with the lowest version of torch.\n"
         "The GPU figures in [measurements](../measurements/README.md) name theirs.\n\n"
         + table(("package", "lowest version", "tested version"), versions)
         + "## Isolation\n\n"

@@ -299,3 +299,17 @@ def test_the_page_and_the_terminal_draw_the_same_conclusion(browser, tmp_path):
         text = shown.execute_script("return speed(arguments[0])", item)
         same = "no measurable difference" in speed_text(middle, low, high)
         assert ("no measurable difference" in text) == same, text
+
+
+def test_candidates_open_one_after_another_by_the_keys_j_and_k(browser, tmp_path):
+    shown = opened(browser, many(tmp_path), tmp_path)
+    is_open = (
+        "return [...document.querySelectorAll('#rows button.row')]"
+        ".map((b, n) => (b.getAttribute('aria-expanded') === 'true' ? n : -1)).filter(n => n >= 0)"
+    )
+    body = shown.find_element("css selector", "body")
+    for keys, number in (("j", 0), ("jj", 2), ("k", 1)):
+        body.send_keys(keys)
+        assert shown.execute_script(is_open) == [number]
+    shown.find_element("id", "find").send_keys("level1-3")
+    assert shown.execute_script(is_open) == []

@@ -82,7 +82,7 @@ def test_a_turn_shows_its_request_its_lineage_and_its_exemplars(page_of, size):
 def test_links_lead_from_turn_to_turn_and_back(page_of):
     page = page_of(14)
     page.find_element("css selector", "#detail .lineage a").click()
-    assert page.find_element("id", "h-one").text == "p#0.0"
+    assert page.find_element("id", "h-one").text == "turn 1, p#0.0"
     assert page.execute_script("return location.hash") == "#turn-0"
     page.back()
     wait_for(page, "p#0.20")
@@ -96,7 +96,7 @@ def test_links_lead_from_turn_to_turn_and_back(page_of):
 
 def wait_for(page: Any, name: str) -> None:
     limit = time.monotonic() + 10
-    while page.find_element("id", "h-one").text != name:
+    while not page.find_element("id", "h-one").text.endswith(f", {name}"):
         assert time.monotonic() < limit
         time.sleep(0.02)
 
@@ -176,7 +176,7 @@ def test_the_archive_at_the_end_is_a_table_of_places(browser: Any, tmp_path: Pat
     assert ["island 1" in rows[0].text, "island 2" in rows[1].text] == [True, True]
     assert "2.300x" in rows[0].text
     rows[0].find_element("css selector", "button").click()
-    assert page.find_element("id", "h-one").text == "p#0.13"
+    assert page.find_element("id", "h-one").text == "turn 14, p#0.13"
 
 
 def test_a_search_without_an_archive_has_no_such_table(page_of: Any) -> None:

@@ -349,6 +349,14 @@ def test_demo_verdicts_are_those_that_the_headers_state(folder, monkeypatch):
     assert json.loads(answer.stdout)[0]["as_expected"] is False
 
 
+def test_the_script_of_a_forgery_is_not_the_next_command():
+    answer = run("eval", str(demo.DEMO / "forged_result.py"), "-p", "softmax", *UNTIMED)
+    assert answer.returncode == 1, answer.stderr
+    made = only_run()
+    last = run("explain", str(made)).stderr.splitlines()[-1]
+    assert last.endswith(f"next: tilewright eval --from-report {made}")
+
+
 def test_every_demo_file_has_a_header():
     found = demo.exhibits(demo.DEMO)
     assert len(found) >= 8

@@ -17,6 +17,7 @@ from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records import CaseResult, EvalReport
+from tilewright.records.codes import FailureReason
 from tilewright.records.event_log import EVENTS
 from tilewright.records.run_folder import read_report
 from tilewright.registry import catalogue, load
@@ -66,9 +67,16 @@ def command(run: str, as_json: bool, full: bool, profile: bool, **given: Any) ->
     show_result(as_json, _document(path, report, checks, written), view)
     if missing is not None:
         raise missing
-    again = f"python {written}" if written else f"tilewright eval --from-report {path}"
+    # The script runs without a sandbox: the next command must not start a hostile program.
+    harmless = written and not report.findings and not _is_forgery(report)
+    again = f"python {written}" if harmless else f"tilewright eval --from-report {path}"
     print_line(f"run {path}; next: {again}")
     return 0
+
+
+def _is_forgery(report: EvalReport) -> bool:
+    code = getattr(report.outcome, "reason", None)
+    return code == FailureReason.PROTOCOL_VIOLATION
 
 
 def _read(path: Path) -> EvalReport:

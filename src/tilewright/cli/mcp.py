@@ -114,12 +114,13 @@ def _init(given: dict[str, Any], settings: Config) -> int:
     for name in ("language", "device", "executor"):
         if given[name] is not None:
             words += [f"--{name}", given[name]]
-    for flag, name in (("--out", "out"), ("--config", "file")):
-        if given[name] is not None:
-            words += [flag, str(Path(given[name]).resolve())]
+    folder = Path(given["workspace"])
+    # The client may start the server in any folder.
+    words += ["--out", str(Path(given["out"] or folder / "runs").resolve())]
+    if given["file"] is not None:
+        words += ["--config", str(Path(given["file"]).resolve())]
     words += [word for item in given["overrides"] for word in ("--set", item)]
     variables = config.environment((config.HOME_VARIABLE, config.PLUGINS_VARIABLE))
-    folder = Path(given["workspace"])
     for written in write_workspace(folder, problem.id, words, variables):
         print_line(f"{written} written")
     print_line(f"next: start your agent in {folder}, or give its client: {shlex.join(words)}")

@@ -12,13 +12,31 @@ from rich import progress as rich_progress
 from rich.console import Console
 
 from tilewright.cli.output import print_line, printable
+from tilewright.records.codes import Stage
 
 FIRST_LINE_S = 2.0
 """Seconds until the first line without a terminal. A shorter command prints no progress."""
 MINUTES_FROM_S = 90.0
 """Seconds from which on the remaining time is shown in minutes."""
+STAGES: dict[str, str] = {
+    Stage.BUILD: "compiling the candidate",
+    Stage.PRECOMPILE: "compiling the Triton kernels",
+    Stage.PREPARE_JUDGE: "preparing the problem",
+    Stage.DEVICE_WAIT: "waiting for the device",
+    Stage.START_JUDGE: "starting the judge",
+    Stage.CHECK_PROBLEM: "checking the problem itself",
+    Stage.LOAD: "loading the candidate",
+    Stage.CORRECTNESS: "comparing outputs",
+    Stage.TRACE: "listing kernels",
+    Stage.TIMING: "timing",
+    Stage.PROFILE: "measuring its own kernels",
+    Stage.LAUNCH_SUPPRESSION: "running it without its own launches",
+    Stage.SHUTDOWN: "stopping processes",
+    Stage.CEILINGS: "measuring the device",
+    Stage.CLEANUP: "cleaning up",
+}
+"""The words for each stage."""
 SHOWN = {
-    "stage": "{stage}",
     "problem_check": "the problem itself: {case}",
     "sample": "correctness: {case}, {variation}",
     "timing": "timing: {case}",
@@ -33,6 +51,9 @@ LOUD = ("waiting", "retry", "host_lost")
 
 def describe(event: str, fields: dict[str, Any]) -> str:
     """Return an event of the evaluator in a few words, or an empty text if it is not shown."""
+    if event == "stage":
+        # A server of another version may have further stages.
+        return STAGES.get(str(fields["stage"]), str(fields["stage"]))
     return SHOWN.get(event, "").format_map(fields)
 
 

@@ -17,7 +17,8 @@ from tilewright.records import CaseResult, Comparison, EvalReport, Finding, Kern
 from tilewright.records.codes import LabelName
 from tilewright.reports.glossary import terms_of
 from tilewright.scoring import bootstrap
-from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.bottlenecks import advice, launched_shapes
+from tilewright.scoring.occupancy import occupancy
 from tilewright.scoring.report_text import engineering, finding_text, known, short_time
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
@@ -86,6 +87,7 @@ def explain_view(report: EvalReport, checks: Sequence[CheckSeen], script: str) -
         "What limits it": Text("\n".join(limits)) if limits else None,
         "Own kernels": _profile(report.profile) if report.profile is not None else None,
         "Kernels of one call": _kernels(report.kernels) if report.kernels else None,
+        "Launch shapes": _shapes(report),
         "Checks": _checks(report, checks),
         "Isolation": table("layer", "active", "", rows=layers),
         "Environment": _environment(report),
@@ -173,6 +175,27 @@ def _kernels(kernels: Sequence[KernelTime]) -> RenderableType:
         made.add_row(*head, "library" if item.library else "own", item.name)
     note = "Measured by torch's profiler in the candidate's process; origin by the kernel's name."
     return Group(made, Text(note, style="dim"))
+
+
+def _shapes(report: EvalReport) -> RenderableType | None:
+    made = table(
+        "kernel", "blocks", "threads", "registers", "spilled", "shared", "tensor cores", "occupancy"
+    )
+    for item in launched_shapes(report):
+        found = occupancy(item, str(report.environment.host.get("arch", "")))
+        sizes = [
+            engineering(size, "B") if size is not None else ""
+            for size in (item.spilled_bytes, item.shared_bytes)
+        ]
+        tensor_cores = {True: "yes", False: "no", None: ""}[item.tensor_cores]
+        fits = f"{found.share:.0%}, by {found.limited_by}" if found else ""
+        registers = known("{}", item.registers)
+        made.add_row(item.name, item.blocks, item.threads, registers, *sizes, tensor_cores, fits)
+    note = (
+        "Registers and spilled bytes of a thread, shared memory of a block, by the compiler. "
+        "Occupancy: the share of a multiprocessor's warps that fit at once, and their limit."
+    )
+    return Group(made, Text(note, style="dim")) if made.row_count else None
 
 
 def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:

@@ -12,14 +12,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright._version import __version__
-from tilewright.config import Config
+from tilewright.config import Config, environment
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.nvml import Settings, device_settings
 from tilewright.executors import ray_api
 from tilewright.executors.factory import cached_cluster
 from tilewright.executors.ray_executor import RayExecutor
@@ -30,6 +32,10 @@ SETTLED_S = 4.0
 MAX_SETTLE_S = 60.0
 """Most seconds that `doctor` waits for devices."""
 
+PROFILING_PARAMETERS = Path("/proc/driver/nvidia/params")
+"""The parameters of the loaded driver."""
+MPS_PIPE = "/tmp/nvidia-mps"
+"""The folder of the control daemon of CUDA MPS, if its environment variable is not set."""
 MIN_FREE_BYTES = 1 << 30
 """Free disk space below which builds may fail: one Triton or C++ cache takes some 100 MiB."""
 AS_ROOT = (
@@ -79,6 +85,7 @@ def tool_items(home: Path) -> list[Item]:
         *_packages(),
         *_programs(),
         _gpu(),
+        *_gpu_settings(),
         _cores(),
         _space(home),
     ]
@@ -126,6 +133,65 @@ def _gpu() -> Item:
         enables = "CUDA candidates, and times of Triton kernels"
         return Item("GPU", False, "none", enables, "an NVIDIA GPU and its driver")
     return Item("GPU", True, f"{found.model}, driver {found.driver}: --device cuda")
+
+
+def _gpu_settings() -> Iterator[Item]:
+    """Yield what about the GPU makes times vary, or hides them; nothing without a GPU."""
+    with suppress(InfrastructureError):
+        found = device_settings(find_device("cuda").uuid)
+        if found is None:
+            get = "pip install nvidia-ml-py"
+            yield Item("GPU settings", False, "unknown", "clocks and modes in reports", get)
+        else:
+            yield from settings_items(found)
+            yield _process_service()
+            yield _counters(PROFILING_PARAMETERS)
+
+
+def settings_items(found: Settings) -> Iterator[Item]:
+    """Yield a row for the clocks, the persistence mode and MIG of a GPU."""
+    highest = "unknown" if found.highest_mhz is None else f"up to {found.highest_mhz} MHz"
+    locked = found.locked_mhz is not None
+    said = f"locked to {found.locked_mhz} MHz" if locked else f"not locked, {highest}"
+    enables = "times that do not follow heat and power; ratios are paired and need no lock"
+    yield Item("GPU clocks", locked, said, enables, "nvidia-smi -lgc MHZ, as root")
+    modes = {True: "on", False: "off", None: "unknown"}
+    get = "nvidia-smi -pm 1, as root"
+    enables = "a first call that does not wait until the driver is loaded"
+    yield Item(
+        "GPU persistence mode", found.persistence is True, modes[found.persistence], enables, get
+    )
+    mig = found.mig is True
+    enables = "a whole GPU for each evaluation; instances of one GPU share its power and clocks"
+    yield Item("GPU without MIG", not mig, modes[found.mig], enables, "nvidia-smi -mig 0, as root")
+
+
+def _process_service() -> Item:
+    """Return whether CUDA MPS is off: under it, kernels of others run at the same time."""
+    named = environment(("CUDA_MPS_PIPE_DIRECTORY",))
+    pipe = Path(named.get("CUDA_MPS_PIPE_DIRECTORY", MPS_PIPE))
+    running = (pipe / "control").exists()
+    said = f"its pipe is {pipe}" if running else "off"
+    enables = "a device that runs one process at a time"
+    return Item(
+        "GPU without MPS", not running, said, enables, "echo quit | nvidia-cuda-mps-control"
+    )
+
+
+def _counters(parameters: Path) -> Item:
+    """Return whether the driver lets this user read hardware counters, as `ncu` does."""
+    try:
+        text = parameters.read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    restricted = re.search(r"RmProfilingAdminOnly:\s*1", text) is not None and os.geteuid() != 0
+    program = shutil.which("ncu")
+    said = program or "ncu is not installed"
+    if restricted:
+        said += ", and the driver restricts counters to administrators"
+    enables = "hardware counters in your own profiling; tilewright reads none"
+    get = "NVreg_RestrictProfilingToAdminUsers=0 for the driver, and Nsight Compute"
+    return Item("GPU counters", bool(program) and not restricted, said, enables, get)
 
 
 def _cores() -> Item:

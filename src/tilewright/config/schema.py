@@ -164,8 +164,8 @@ class RewardSection(Section):
     name: Literal["tilewright", "paper", "released_code", "speed"] = "tilewright"
     """Formula of the reward. All formulas use the same verdict."""
     checks: bool = True
-    """`false`: a rejected reply earns the reward of a correct one. This is for ablations: the
-    evaluator still runs every check, in the same sandbox."""
+    """`false`: a rejected reply earns the reward of a correct one, also in `train rl`. This is for
+    ablations: the evaluator still runs every check, in the same sandbox."""
     on_unjudged: Literal["raise", "zero", "none"] = "raise"
     """Reward of an unjudged reply, after all retries: an error, 0 or `None`. TRL reads `None` as
     "this reward does not apply"; verl does not accept it."""

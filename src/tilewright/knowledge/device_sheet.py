@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.config import LOCAL, Config
@@ -21,6 +19,7 @@ from tilewright.evaluator.devices.toolchain import installed_versions, processor
 from tilewright.evaluator.timing.calibration import read_calibration
 from tilewright.executors.factory import device_model
 from tilewright.records import Ceilings
+from tilewright.scoring.occupancy import LIMITS
 from tilewright.scoring.report_text import engineering
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -29,26 +28,8 @@ FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vl", "avx5
 KIB = 1 << 10
 
 
-@dataclass(frozen=True)
-class ArchitectureLimits:
-    """Limits of a compute capability: CUDA C++ Programming Guide, "Technical Specifications"."""
-
-    shared_per_block_kib: int
-    """Most shared memory of a block, in KiB; more than 48 KiB needs the opt-in attribute."""
-    shared_per_multiprocessor_kib: int
-    threads_per_multiprocessor: int
-    blocks_per_multiprocessor: int
-
-
-LIMITS: Mapping[str, ArchitectureLimits] = {
-    "sm_80": ArchitectureLimits(163, 164, 2048, 32),
-    "sm_86": ArchitectureLimits(99, 100, 1536, 16),
-    "sm_89": ArchitectureLimits(99, 100, 1536, 24),
-    "sm_90": ArchitectureLimits(227, 228, 2048, 32),
-    "sm_100": ArchitectureLimits(227, 228, 2048, 32),
-}
 REGISTERS = "65536 registers an SM, at most 255 a thread; 1024 threads a block; warps of 32"
-"""The same for every capability of `LIMITS`."""
+"""The same for every capability of `occupancy.LIMITS`."""
 
 
 def device_sheet(settings: Config) -> str:

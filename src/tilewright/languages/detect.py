@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -115,6 +116,32 @@ def exports(file: SourceFile, name: str) -> bool:
     if not is_python(file):
         return file.encoding == "utf-8" and defines(file.text, name)
     return any(name in names_bound(module.tree) for module in parse_modules([file]))
+
+
+def rivals(files: Sequence[SourceFile], entry: str) -> tuple[str, ...]:
+    """Return the paths of files that are candidates of their own, if there are several.
+
+    Each defines `ModelNew` or `entry` itself, and no file names another of them, as an import or a
+    build does.
+    """
+    names, found = {_MODULE_ENTRY, entry}, list[SourceFile]()
+    for file in files:
+        if is_python(file):
+            defined = [name for made in parse_modules([file]) for name in names_defined(made.tree)]
+        else:
+            defined = [name for name in names if exports(file, name)]
+        if names.intersection(defined):
+            found.append(file)
+    if any(_names(file, other) for file in files for other in found if other is not file):
+        return ()
+    return tuple(file.path for file in found) if len(found) > 1 else ()
+
+
+def _names(file: SourceFile, other: SourceFile) -> bool:
+    """Tell whether a file imports another one, or contains its name."""
+    path = PurePosixPath(other.path)
+    stem, name = re.escape(path.stem), re.escape(path.name)
+    return re.search(rf"\b(?:import|from)\b[^\n]*\b{stem}\b|\b{name}\b", file.text) is not None
 
 
 def main_first(files: Sequence[SourceFile], entry: str) -> tuple[SourceFile, ...]:

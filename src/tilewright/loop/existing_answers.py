@@ -17,7 +17,7 @@ from tilewright.errors import ConfigError, ProblemError, RecordError
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.prediction_formats import named_predictions, without_tests
 from tilewright.loop.run_state import CANDIDATES, is_unjudged, sources_of
-from tilewright.problems.candidates import read_files
+from tilewright.problems.candidates import read_candidate
 from tilewright.problems.sets.base import json_rows, whole_number
 from tilewright.records import Problem, SourceFile
 from tilewright.records.base import is_text
@@ -118,7 +118,7 @@ class _Reader:
                 f"{len(self._problems)}; give a folder with a file for each"
             )
         else:
-            self.add(self._only, 0, read_files(str(path)), str(path))
+            self.add(self._only, 0, read_candidate(str(path), self._entries[self._only]), str(path))
 
     def read_run(self, path: Path) -> None:
         """Add the last answer of each trajectory of a run."""
@@ -166,14 +166,15 @@ class _Reader:
                 continue
             found += 1
             if problem is None:
-                self.skipped.append(f"{item}: no problem of this run has this name")
+                self.skipped.append(f"{item}: {self._unmatched(item)}")
             elif not (item.is_file() or item.is_dir()):
                 self.skipped.append(f"{item}: neither a file nor a folder")
             elif not item.resolve().is_relative_to(path.resolve()):
                 self.skipped.append(f"{item}: a link out of the folder; replace it by a copy")
             else:
                 try:
-                    self.add(problem, sample, read_files(str(item)), str(item))
+                    files = read_candidate(str(item), self._entries[problem])
+                    self.add(problem, sample, files, str(item))
                 except ConfigError as error:
                     self.skipped.append(str(error))
         if not found:
@@ -181,6 +182,13 @@ class _Reader:
                 f"--candidates {path}: it has no candidate; name the files PROBLEM.py, "
                 "PROBLEM.SAMPLE.py or level_1_problem_12_sample_0_kernel.py"
             )
+
+    def _unmatched(self, item: Path) -> str:
+        """Return why a file or a folder answers no problem."""
+        stem, _, number = item.stem.rpartition(".")
+        if item.is_file() and stem and self._find(stem) is not None:
+            return f"{number!r} is no sample number; name it {stem}.1{item.suffix}"
+        return "no problem of this run has this name"
 
     def _read_rows(self, rows: Iterator[tuple[str, dict[str, Any]]]) -> None:
         counts: dict[str, int] = {}

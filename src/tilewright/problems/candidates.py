@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright.errors import ConfigError, close_name, reason_of
 from tilewright.languages.base import SOURCE_SUFFIXES
-from tilewright.languages.detect import MissingEntry, detect, find_entry, main_first
+from tilewright.languages.detect import MissingEntry, detect, find_entry, main_first, rivals
 from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
 from tilewright.records.base import is_text
@@ -23,6 +23,8 @@ MAX_ENTRIES = 1000
 """Files and folders in a candidate's folder: more are a mistake, such as a home folder."""
 MIN_SIMILARITY = 0.75
 """Least similarity of a suggested file name; below it, short names are similar by chance."""
+MAX_LISTED = 3
+"""Files that a message names."""
 ALONE = "name a folder with nothing but the candidate's files"
 
 
@@ -38,6 +40,22 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
     if not where.exists():
         raise ConfigError(f"{path}: no such file or folder; {_advice(where)}")
     return (_read(where, where.name),)
+
+
+def read_candidate(path: str, entry: str) -> tuple[SourceFile, ...]:
+    """Return the files at `path`, which are one candidate for a problem with this entry point.
+
+    Raises:
+        ConfigError: it cannot be read, or it is a folder of several candidates.
+    """
+    files = read_files(path)
+    if several := rivals(files, entry):
+        listed = ", ".join(several[:MAX_LISTED]) + (", ..." if len(several) > MAX_LISTED else "")
+        raise ConfigError(
+            f"{path}: a folder is one candidate, and {listed} are candidates of their own; name "
+            f"one file, or give `bench` a folder of {Path(path).name}.0.py, {Path(path).name}.1.py"
+        )
+    return files
 
 
 def _advice(missing: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ConfigError
-from tilewright.problems.candidates import read_files
+from tilewright.problems.candidates import read_candidate
 from tilewright.problems.function_source import function_source, plain_function
 from tilewright.problems.imported_sets import find_named, find_one
 from tilewright.problems.loader import parse_problem
@@ -55,14 +55,17 @@ def _is_statement(text: str) -> bool:
     return _STATEMENT.match(text.lstrip()) is not None
 
 
-def candidate_files(given: object) -> tuple[SourceFile, ...]:
-    """Return the files of a candidate: source text, a path, a function, or a record."""
+def candidate_files(given: object, entry: str = "") -> tuple[SourceFile, ...]:
+    """Return the files of a candidate: source text, a path, a function, or a record.
+
+    `entry` is the problem's entry point, where it is known.
+    """
     if isinstance(given, Candidate):
         return given.files
     if isinstance(given, str) and is_source(given):
         return (_text_file("candidate.py", given),)
     if isinstance(given, str | Path):
-        return read_files(str(given))
+        return read_candidate(str(given), entry)
     if plain_function(given) is not None:
         return (_text_file("candidate.py", function_source("candidate", given)),)
     wanted = "source text, a path, a function or a Candidate"

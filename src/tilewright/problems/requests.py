@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.config import Config
 from tilewright.errors import ConfigError, suggestion
 from tilewright.evaluator.context import COMPILE_MODES
-from tilewright.problems.candidates import make_candidate, read_files
+from tilewright.problems.candidates import make_candidate, read_candidate
 from tilewright.problems.function_source import entry_of
 from tilewright.problems.given_sources import candidate_files, problem_of
 from tilewright.records import Baseline, Candidate, EvalRequest, Problem
@@ -78,7 +78,11 @@ def _candidate(
         return source
     entry = entry or entry_of(source)
     made = make_candidate(
-        candidate_files(source), problem, language=language, entry=entry, allow_imports=imports
+        candidate_files(source, entry or problem.entry),
+        problem,
+        language=language,
+        entry=entry,
+        allow_imports=imports,
     )
     return made[0] if isinstance(made, tuple) else made
 
@@ -93,7 +97,7 @@ def _baseline(name: str, problem: Problem) -> Baseline:
             suggestion(name, BASELINES) or f"write {', '.join(BASELINES)} or a candidate's path"
         )
         raise ConfigError(f"--baseline {name}: no such file; {advice}")
-    made = make_candidate(read_files(name), problem)
+    made = make_candidate(read_candidate(name, problem.entry), problem)
     if isinstance(made, tuple):
         raise ConfigError(f"baseline {name}: {made[1].message}")
     return Baseline(name=Path(name).stem, kind="candidate", candidate=made)

@@ -89,6 +89,23 @@ class Work(Record):
     """Peak device memory of the reference; `None` on a CPU."""
 
 
+class KernelShape(Record):
+    """How a kernel was compiled and launched in one call on a GPU, self-reported."""
+
+    name: str
+    blocks: int = Field(ge=1)
+    threads: int = Field(ge=1)
+    """Threads of a block."""
+    registers: int | None = Field(default=None, ge=0)
+    """Registers of a thread."""
+    shared_bytes: int | None = Field(default=None, ge=0)
+    """Shared memory of a block."""
+    spilled_bytes: int | None = Field(default=None, ge=0)
+    """Local memory of a thread, where registers are spilled to; `None`: unknown."""
+    tensor_cores: bool | None = None
+    """Whether its instructions include products on tensor cores; `None`: unknown."""
+
+
 class Profile(Record):
     """The share of a candidate's device time in its own kernels, on one case."""
 
@@ -100,6 +117,8 @@ class Profile(Record):
     """Share of the call that launch suppression saves, measured by the judge."""
     coverage: float = Field(ge=0, le=1)
     """The smaller of the two shares; the second one if no launch was counted."""
+    shapes: tuple[KernelShape, ...] = ()
+    """Its own Triton kernels, each once for each launch shape."""
 
 
 class KernelTime(Record):
@@ -110,6 +129,8 @@ class KernelTime(Record):
     total_us: float = Field(ge=0)
     library: bool
     """Whether the name is that of a kernel of torch or of an NVIDIA library."""
+    shape: KernelShape | None = None
+    """The shape of its first launch."""
 
 
 class OperatorUse(Record):

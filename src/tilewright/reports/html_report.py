@@ -24,6 +24,7 @@ from tilewright.scoring.headline import headline
 from tilewright.scoring.intervals import NOISY_HALF_WIDTH, STRETCH
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.paired_times import paired_times
+from tilewright.scoring.report_text import NOT_CERTAIN
 from tilewright.scoring.roofline import roofline_points
 from tilewright.scoring.summary import explained_by_run, group_of
 
@@ -37,6 +38,13 @@ HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
 LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
 """Most bytes of the list of candidates, and of the candidates in full. A page has at most 8 MB."""
 
+CONSTANTS = {
+    "NOISY_HALF_WIDTH": str(NOISY_HALF_WIDTH),
+    "STRETCH": str(STRETCH),
+    "NOT_CERTAIN": NOT_CERTAIN,
+}
+"""By these the scripts decide between faster and slower as `decide` does."""
+
 
 def page(shown: dict[str, Any]) -> str:
     return drawn("page", shown["title"], shown, ["page.css"], ["strategies.js", "page.js"])
@@ -47,9 +55,8 @@ def drawn(
 ) -> str:
     """Return the page `name` with its styles, scripts and data, none of which is fetched."""
     script = "".join(map(_read, ("parts.js", *scripts)))
-    # The scripts decide between faster and slower as `decide` does.
-    for constant, value in {"NOISY_HALF_WIDTH": NOISY_HALF_WIDTH, "STRETCH": STRETCH}.items():
-        script = script.replace(f"{{{{{constant}}}}}", str(value))
+    for constant, value in CONSTANTS.items():
+        script = script.replace(f"{{{{{constant}}}}}", value)
     return (
         _read(f"{name}.html")
         .replace("{{TITLE}}", escape(title))

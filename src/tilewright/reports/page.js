@@ -180,6 +180,17 @@ const draw = () => {
   $("count").textContent = `${Math.min(shown, chosen.length)} of ${chosen.length}`;
   $("more").hidden = shown >= chosen.length;
 };
+// The keys j and k open the next and the previous candidate and close the one before.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select, textarea")) return;
+  const change = { j: 1, k: -1 }[event.key], buttons = [...$("rows").querySelectorAll("button.row")];
+  if (!change || !buttons.length) return;
+  const open = buttons.findLastIndex((button) => button.getAttribute("aria-expanded") === "true"), next = buttons[open < 0 ? 0 : open + change];
+  if (!next) return;
+  for (const button of buttons) if (button.getAttribute("aria-expanded") === "true") button.click();
+  next.click();
+  next.focus();
+});
 for (const id of ["verdict", "find", "order"]) $(id).addEventListener("input", () => { shown = PAGE; draw(); });
 $("more").addEventListener("click", () => { shown += PAGE; draw(); });
 draw();

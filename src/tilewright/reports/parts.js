@@ -26,7 +26,8 @@ const speed = (item) => {
   // What decides is scoring.intervals.decide: a wide interval has to exclude 1 by more.
   const wide = item.high / item.low >= (1 + Number("{{NOISY_HALF_WIDTH}}")) ** 2, stretch = wide ? Number("{{STRETCH}}") : 1;
   const middle = Math.log(item.speedup), faster = middle > stretch * (middle - Math.log(item.low)), slower = middle < -stretch * (Math.log(item.high) - middle);
-  return faster || slower ? times(item.speedup) + " " + ends : "no measurable difference " + ends;
+  if (faster || slower) return times(item.speedup) + " " + ends;
+  return item.low <= 1 && item.high >= 1 ? "no measurable difference " + ends : times(item.speedup) + " " + ends + ", {{NOT_CERTAIN}}";
 };
 const COLOURS = ["#0b6bcb", "#c2410c", "#15803d", "#a21caf", "#a16207", "#0e7490"];
 const share = (value) => (value === null || value === undefined ? "" : (100 * value).toFixed(1) + " %");

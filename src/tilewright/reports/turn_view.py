@@ -150,6 +150,8 @@ class Turns:
             row["operator"] = ask.operator
         if item is not None and item.speedup is not None:
             row |= {"speedup": item.speedup, "low": item.low, "high": item.high}
+        if seconds := sum(judged.seconds for judged in turn.judgements):
+            row["seconds"] = round(seconds, 3)
         if reason := _reason(turn, item):
             row["reason"] = reason[:MAX_REASON]
         if turn.reply is not None:

@@ -22,12 +22,12 @@ const trajectory = (row) => {
 };
 const ofTrajectory = (row) => $("trajectory").value === "" || row.sample === Number($("trajectory").value);
 
-// The climb: one problem, its turns from left to right, its speed-ups upwards
 for (const [name, colour] of Object.entries(COLOURS).slice(0, 6)) {
   const mark = svg("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" });
   mark.append(shape(name, 0, 0, 5));
   $("legend").append(el("span", {}, mark, name === "unjudged" ? " no verdict" : " " + name));
 }
+$("legend").append(el("span", {}, el("i", { class: "best" }), "best so far, with its interval"), el("span", {}, el("i", { class: "again" }), "measured once more"));
 const known = new Set(), seen = new Set(), drawnSamples = new Set();
 const MOST_DRAWN = 1500, MOST_JOINED = 500;
 const TURNING = ["best so far", "new leader", "leader lost", "first correct", "hack"];
@@ -41,54 +41,37 @@ const drawn = (all) => {
 const climb = () => {
   const all = rows.filter((row) => row.problem === $("problem").value && ofTrajectory(row)), own = drawn(all);
   $("drawn").textContent = all.length > own.length ? `Of ${all.length} turns the plot shows ${own.length} that changed the course of their trajectory. Choose one trajectory to see all of its turns.` : "";
-  let last = 1, best = 2;
-  for (const row of own) { last = Math.max(last, row.turn); best = Math.max(best, row.speedup || 0); }
-  const step = Math.max(Math.min(1000 / last, 60), 5), low = -2, high = Math.log2(best) + 0.3;
-  const x = (row) => 60 + row.turn * step, y = (row) => row.speedup ? 230 - 200 * (Math.max(Math.log2(row.speedup), low) - low) / (high - low) : 252 + 4 * (row.sample % 4);
-  const width = 90 + last * step;
-  const node = svg("svg", { viewBox: `0 0 ${width} 290`, width, height: 290, role: "img", "aria-label": "Speed-up of each turn; turns without one lie below the line. The list of turns has the same content." });
-  for (let power = low; power <= high; power++) {
-    const at = 230 - 200 * (power - low) / (high - low);
-    node.append(svg("line", { x1: 50, x2: width - 10, y1: at, y2: at, class: "grid" }), svg("text", { x: 44, y: at + 4, "text-anchor": "end" }, 2 ** power + "x"));
-  }
-  node.append(svg("text", { x: 60, y: 284 }, "turn 1"), svg("text", { x: width - 12, y: 284, "text-anchor": "end" }, "turn " + (last + 1)));
-  const places = new Map(own.map((row) => [row.n, row]));
-  // So many lines would hide what they join.
-  if (own.length <= MOST_JOINED) for (const row of own) for (const parent of row.parents) {
-    const from = places.get(parent);
-    if (from) node.append(svg("line", { x1: x(from), y1: y(from), x2: x(row), y2: y(row), stroke: "currentColor", opacity: 0.25 }));
-  }
-  for (const row of own) {
-    const large = row.marks.includes("best so far") || row.marks.includes("new leader");
-    const dot = shape(row.verdict, x(row), y(row), large ? 6 : 4, { "data-n": row.n, class: "dot" + (chosen === row.n ? " chosen" : "") });
-    dot.append(svg("title", {}, `${row.id}: ${row.verdict} ${speed(row)} ${row.marks.join(", ")}`));
-    dot.addEventListener("click", () => open(row.n));
-    node.append(dot);
-  }
-  $("tree").replaceChildren(node);
+  $("tree").replaceChildren(searchChart(own, all, chosen, own.length <= MOST_JOINED, shape, open));
+  $("sentence").textContent = searchSentence(all);
 };
 
 // The list
 const PAGE = 200;
-let shown = PAGE;
+let shown = PAGE, listed = [];
+const turnName = (row) => `turn ${row.turn + 1}`;
 const list = () => {
   const mark = $("mark").value, verdict = $("verdict").value, text = $("find").value.toLowerCase();
   const found = rows.filter((row) => ofTrajectory(row) && (!mark || row.marks.includes(mark)) && (!verdict || row.verdict === verdict) && (!text || `${row.id} ${row.operator || ""} ${row.reason || ""}`.toLowerCase().includes(text)));
-  $("rows").tBodies[0].replaceChildren(...found.slice(0, shown).map((row) => {
-    const button = el("button", { type: "button", class: "row" }, ...address(row.id));
-    button.addEventListener("click", () => open(row.n));
+  listed = found.slice(0, shown);
+  const lines = new Map(listed.map((row) => {
+    const button = el("button", { type: "button", class: "row", "aria-expanded": String(chosen === row.n) }, turnName(row));
+    button.addEventListener("click", () => (chosen === row.n ? close() : open(row.n)));
     const why = [...row.marks, row.reason || ""].filter(Boolean).join("; ");
     const by = [row.operator, row.role === "measure" ? "trial" : ""].filter(Boolean).join(", ");
     const whose = strategies.length > 1 ? [el("p", { class: "of" }, trajectory(row))] : [];
-    return el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), el("td", { class: "n" }, row.tokens ?? ""), el("td", {}, why));
+    const cost = [row.tokens ?? "", row.seconds ? scaled(row.seconds * 1e6) : ""];
+    return [row.n, el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, el("span", { class: "title" }, ...address(row.id)), ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), ...cost.map((text) => el("td", { class: "n" }, text)), el("td", {}, why))];
   }));
+  // The detail stands under its row, or below the chart where the list does not show the row.
+  const under = lines.get(chosen), one = $("one");
+  if (under) { const cell = el("td", { colspan: 7, class: "detail" }); cell.append(one); $("rows").tBodies[0].replaceChildren(...[...lines.values()].flatMap((line) => (line === under ? [line, el("tr", { class: "opened" }, cell)] : [line]))); }
+  else { $("beside").append(one); $("rows").tBodies[0].replaceChildren(...lines.values()); }
   $("count").textContent = `${Math.min(shown, found.length)} of ${found.length}`;
   $("more").hidden = shown >= found.length;
 };
 
 // One turn
 const draw = (turn) => {
-  $("h-one").textContent = byNumber.get(turn.n).id;
   $("detail").replaceChildren(...turnParts(turn, byNumber, children, trajectory));
 };
 const open = async (n) => {
@@ -96,6 +79,8 @@ const open = async (n) => {
   if (!row) return;
   chosen = n;
   $("one").hidden = false;
+  $("h-one").textContent = `${turnName(row)}, ${row.id}`;
+  $("detail").replaceChildren();
   $("problem").value = row.problem;
   if (!ofTrajectory(row)) $("trajectory").value = row.sample;
   climb(); list();
@@ -107,9 +92,28 @@ const open = async (n) => {
   }
   if (chosen !== n) return;
   if (turn) draw(turn);
-  else { $("h-one").textContent = row.id; $("detail").replaceChildren(el("p", {}, "It is not in this file. All turns are shown by "), el("code", {}, "tilewright view " + data.about.folder)); }
+  else { $("detail").replaceChildren(el("p", {}, "It is not in this file. All turns are shown by "), el("code", {}, "tilewright view " + data.about.folder)); }
   $("h-one").focus();
 };
+const close = () => {
+  chosen = null;
+  $("one").hidden = true;
+  history.pushState(null, "", location.pathname);
+  climb(); list();
+};
+// The turn before or after the open one, in the order of the list.
+const stepTo = (change) => {
+  const place = listed.findIndex((row) => row.n === chosen), next = listed[place < 0 ? 0 : place + change];
+  if (next) open(next.n);
+};
+$("previous").addEventListener("click", () => stepTo(-1));
+$("next").addEventListener("click", () => stepTo(1));
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select, textarea")) return;
+  if (event.key === "j") stepTo(1);
+  if (event.key === "k") stepTo(-1);
+  if (event.key === "Escape" && chosen !== null) close();
+});
 // A link to a turn, also the one in the address of the page, or one step back in its history.
 const follow = () => {
   const found = /^#turn-(\d+)$/.exec(location.hash);
@@ -152,9 +156,7 @@ const take = (more) => {
     $("trajectory").value = kept;
   }
   $("whose").hidden = drawnSamples.size < 2;
-  let tokens = 0, usd = 0;
-  for (const row of rows) { tokens += row.tokens || 0; usd += row.usd || 0; }
-  $("about").textContent = `${data.about.problems} by ${data.about.name}, judged on ${data.about.device}; ${rows.length} turns${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${tokens} tokens${usd ? `, ${usd.toFixed(2)} USD` : ""}`;
+  $("about").textContent = `${data.about.problems} by ${data.about.name}, judged on ${data.about.device} by tilewright ${data.about.evaluator}; ${counted(rows.length, "turn")}${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${searchCost(rows)}${data.about.begun ? `; begun ${data.about.begun}` : ""}. To show it again: tilewright view ${quoted(data.about.folder)}`;
   climb(); list(); archive();
 };
 let version = -1;
@@ -162,6 +164,8 @@ const train = (steps) => {
   $("training").hidden = !steps.length;
   if (!steps.length) return;
   $("trained").textContent = trainingSentence(steps);
+  // Turns of a training are samples of a changing model, and none of them is its result.
+  $("sentence").hidden = true;
   $("curves").replaceChildren(...trainingCharts(steps));
 };
 const poll = async () => {

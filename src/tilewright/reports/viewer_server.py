@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlparse
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.reports.html_report import drawn
-from tilewright.reports.loader import MAX_WHOLE_REPORTS
+from tilewright.reports.loader import MAX_WHOLE_REPORTS, begun_at
 from tilewright.reports.run_list import RunList
 from tilewright.reports.turn_view import Turns
 
@@ -37,6 +37,8 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
         "name": begun.name,
         "problems": begun.problems,
         "device": begun.device,
+        "evaluator": begun.evaluator,
+        "begun": begun_at(turns.folder.resolve().name),
         "folder": str(turns.folder),
         "protocol": begun.protocols[0],
         "strategies": begun.strategies,
@@ -46,7 +48,8 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
     }
     data = {"about": about, "rows": rows, "whole": whole, "live": live, "steps": turns.steps()}
     styles, title = ["page.css", "view.css"], f"{begun.problems}, {begun.name}"
-    return drawn("view", title, data, styles, ["training.js", "turn.js", "view.js"])
+    scripts = ["training.js", "search_chart.js", "turn.js", "view.js"]
+    return drawn("view", title, data, styles, scripts)
 
 
 def exported(turns: Turns) -> str:

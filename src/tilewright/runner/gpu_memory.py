@@ -10,13 +10,15 @@ from __future__ import annotations
 import ctypes
 import math
 import socket
+import tempfile
 from collections import defaultdict
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from tilewright.runner import calls
+from tilewright.runner import calls, kernel_shapes
 from tilewright.runner import main as runner_main
 from tilewright.runner.calls import Answer, Function, PreparedCall, TimedAnswer, Watch
 from tilewright.runner.host_memory import CallMemory, await_release, map_sync_page
@@ -295,8 +297,13 @@ class GpuRunnerProcess(runner_main.RunnerProcess):
         for event in traced.events():
             if str(event.device_type).endswith("CUDA"):
                 found[event.name[:MAX_KERNEL_NAME]].append(float(event.device_time))
+        with tempfile.TemporaryDirectory() as folder:
+            trace = Path(folder) / "trace.json"
+            traced.export_chrome_trace(str(trace))
+            shapes = kernel_shapes.shapes_in_trace(trace)
+        cut = {name[:MAX_KERNEL_NAME]: shape for name, shape in shapes.items()}
         kernels = [
-            {"name": name, "launches": len(times), "total_us": sum(times)}
+            {"name": name, "launches": len(times), "total_us": sum(times), "shape": cut.get(name)}
             for name, times in sorted(found.items(), key=lambda item: -sum(item[1]))
         ]
         self.channel.send("traced", {"kernels": kernels[:MAX_KERNELS]})

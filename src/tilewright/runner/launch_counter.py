@@ -21,6 +21,9 @@ from typing import Any
 
 import torch
 
+MAX_LAUNCHES = 64
+"""Launches of a profiled call whose shapes are reported."""
+
 
 class Launches:
     """The number of own launches so far, and whether launches are suppressed."""
@@ -36,11 +39,14 @@ class Launches:
         """Whether the call is timed; a suppressed launch then need not overwrite its outputs."""
         self.spans: list[tuple[Any, Any]] | None = None
         """Events around each own launch of a call on a device; `None`: no profile was requested."""
+        self.launched: list[tuple[Any, tuple[Any, ...]]] = []
+        """Compiled Triton kernels of a profiled call, each with the first arguments of a launch."""
 
     @contextmanager
     def spanned(self, mark: Callable[[], Any] | None) -> Iterator[None]:
         """Record an event with `mark` before and after each own launch in the block."""
         self.spans, self._mark = ([], mark) if mark else (None, None)
+        self.launched = []
         try:
             yield
         finally:
@@ -61,12 +67,17 @@ class Launches:
             self.spans.append((begin, self._mark()))
         return result
 
-    def wrap(self, launch: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `launch` counted, or a no-op that is counted when suppressing."""
+    def wrap(self, launch: Callable[..., Any], kernel: Any = None) -> Callable[..., Any]:  # noqa: ANN401
+        """Return `launch` counted, or a no-op that is counted when suppressing.
+
+        `kernel` is the compiled Triton kernel that it launches, if it launches one.
+        """
 
         def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             if self.suppress and self.fail:
                 raise RuntimeError("this launch is suppressed")
+            if self._mark and kernel is not None and len(self.launched) < MAX_LAUNCHES:
+                self.launched.append((kernel, args[:3]))
             result = None if self.suppress else self.measured(launch, *args, **kwargs)
             # After the launch: one that raises has done no work, whatever catches the error.
             self.count += 1
@@ -103,7 +114,7 @@ class Launches:
                 return launcher
             inner, counted = vars(kernel).get("_tilewright_run", (None, None))
             if inner is not launcher:
-                counted = self.wrap(launcher)
+                counted = self.wrap(launcher, kernel)
                 kernel._tilewright_run = launcher, counted
             return counted
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from tilewright.runner import calls
+from tilewright.runner import calls, kernel_shapes
 from tilewright.runner.calls import Function
 from tilewright.runner.host_memory import CallMemory, HostCallMemory, grow_heap
 from tilewright.runner.launch_counter import Launches, unpack_cache
@@ -182,9 +182,10 @@ class RunnerProcess:
             "operator_counts": operator_counts,
             "self_reported_us": self_reported_us,
             "own_us": self.launches.span_us(),
+            "shapes": kernel_shapes.shapes_of(self.launches.launched),
             "peak_bytes": peak_bytes,
         }
-        self.launches.spans = None
+        self.launches.spans, self.launches.launched = None, []
         self.channel.send("result", answer)
 
     def suppress_launches(self, frame: Frame) -> None:  # noqa: ARG002

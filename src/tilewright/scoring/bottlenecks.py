@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tilewright.records import EvalReport
+from tilewright.records import EvalReport, KernelShape
+from tilewright.scoring.occupancy import occupancy
 from tilewright.scoring.report_text import engineering, short_time
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
@@ -28,6 +29,10 @@ REUSE_SHARE = 0.3
 """Share of the peak rate below which a product mostly waits for its operands."""
 MIN_OWN_COVERAGE = 0.9
 """Coverage below which the text says that libraries do a part of the work."""
+FEW_BLOCKS = 64
+"""Blocks of a launch below which every current data-centre GPU has idle multiprocessors."""
+LOW_OCCUPANCY = 0.25
+"""Occupancy below which too few loads are in flight to reach the bandwidth of the memory."""
 THROTTLE_REASONS = ("hardware", "thermal", "power")
 
 
@@ -38,6 +43,7 @@ def advice(report: EvalReport) -> list[str]:
     # A cause in the code says more than the share of a peak that follows from it.
     sentences = [*_operators(report), *_loops(report)]
     sentences += [sentence for item in large for sentence in _of_case(item)]
+    sentences += _shapes(report, [item.limit for item in large])
     profile = report.profile
     if profile is not None and profile.coverage < MIN_OWN_COVERAGE:
         sentences.append(
@@ -82,6 +88,59 @@ def _loops(report: EvalReport) -> Iterator[str]:
         yield f"{place}: the loop is computed element by element. The compiler: {why}."
     if len(slow) > MAX_LOOPS:
         yield f"{len(slow) - MAX_LOOPS} more loops are not vectorized; the report lists them."
+
+
+def _shapes(report: EvalReport, limits: Sequence[str]) -> Iterator[str]:
+    """Yield sentences on how the kernels were compiled and launched, the costliest fault first.
+
+    `limits` are the rooflines that limit the timed cases.
+    """
+    shapes = list(launched_shapes(report))
+    arch = str(report.environment.host.get("arch", ""))
+    for shape in shapes:
+        if shape.spilled_bytes:
+            yield (
+                f"{shape.name}: each thread spills {shape.spilled_bytes:,} bytes of registers to "
+                "memory. Use smaller tiles, more warps a block, or fewer stages."
+            )
+    products = [item.tensor_cores for item in shapes]
+    if "compute" in limits and products and not any(item is not False for item in products):
+        yield (
+            "No kernel uses tensor cores, and the arithmetic limits the call. A product of tiles "
+            "(tl.dot, mma) computes many times faster where the precision allows it."
+        )
+    for shape in shapes:
+        if shape.blocks < FEW_BLOCKS:
+            yield (
+                f"{shape.name}: the launch has {shape.blocks:,} blocks. A large GPU has more "
+                "multiprocessors than that, so a part of it idles: use more, smaller blocks."
+            )
+        found = occupancy(shape, arch)
+        if found is not None and found.share < LOW_OCCUPANCY and "memory" in limits:
+            yield (
+                f"{shape.name}: {found.share:.0%} occupancy, limited by {found.limited_by} "
+                f"({_resources(shape)}). More resident warps would hide the latency of memory."
+            )
+
+
+def launched_shapes(report: EvalReport) -> Iterator[KernelShape]:
+    """Yield the shapes of the candidate's own kernels, or of the profiled ones of no library."""
+    profile = report.profile
+    if profile is not None and profile.shapes:
+        yield from profile.shapes
+        return
+    for kernel in report.kernels:
+        if kernel.shape is not None and not kernel.library:
+            yield kernel.shape
+
+
+def _resources(shape: KernelShape) -> str:
+    known = {
+        f"{shape.threads:,} threads a block": True,
+        f"{shape.registers} registers a thread": shape.registers is not None,
+        f"{engineering(shape.shared_bytes or 0, 'B')} shared": bool(shape.shared_bytes),
+    }
+    return ", ".join(text for text, is_known in known.items() if is_known)
 
 
 def _of_case(point: RooflinePoint) -> list[str]:

@@ -9,17 +9,26 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 """Decimal prefixes, the largest first."""
 
 
+NOT_CERTAIN = "not certain"
+"""Said of an interval that does not contain 1 and is too wide to be believed."""
+
+
 def speed_text(speedup: float, low: float | None, high: float | None) -> str:
-    """Return a speed-up with its interval, or the interval alone if it shows no difference."""
+    """Return a speed-up with its interval, or the interval alone if it shows no difference.
+
+    A wide interval without 1 that decides nothing is marked as not certain (`intervals.decide`).
+    """
     if low is None or high is None:
         return f"{_ratio(speedup, speedup)}x, no interval"
     ends = [value for value in (low, high) if value != 1.0]
     fine = max((abs(value - 1) for value in ends), default=0.0)
     interval = f"[{_ratio(low, fine + 1)}, {_ratio(high, fine + 1)}]"
     decided = decide(Interval(speedup, low, high))
-    if decided == "no measurable difference":
+    if decided != "no measurable difference":
+        return f"{_ratio(speedup, fine + 1)}x {interval}"
+    if low <= 1 <= high:
         return f"{decided} {interval}"
-    return f"{_ratio(speedup, fine + 1)}x {interval}"
+    return f"{_ratio(speedup, fine + 1)}x {interval}, {NOT_CERTAIN}"
 
 
 def _ratio(value: float, scale: float) -> str:

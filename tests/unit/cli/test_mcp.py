@@ -30,7 +30,7 @@ def test_a_workspace_keeps_its_executor(run):
     done = run("--problem", "softmax", "--init", "desk", "--executor", "http://127.0.0.1:1")
     assert done.exit_code == 0, done.stderr
     (server,) = json.loads(Path("desk/.mcp.json").read_text())["mcpServers"].values()
-    assert server["args"][-2:] == ["--executor", "http://127.0.0.1:1"]
+    assert server["args"][-4:-2] == ["--executor", "http://127.0.0.1:1"]
 
 
 def test_a_workspace_holds_instructions_and_client_configuration(run, tmp_path):
@@ -49,7 +49,7 @@ def test_a_workspace_holds_instructions_and_client_configuration(run, tmp_path):
     assert server["command"] == sys.executable
     assert server["args"] == [
         *("-P", "-m", "tilewright", "mcp", "--problem", "softmax"),
-        *("--device", "cpu", "--set", "home=here"),
+        *("--device", "cpu", "--out", str(tmp_path / "desk" / "runs"), "--set", "home=here"),
     ]
     assert server["env"] == {"TILEWRIGHT_HOME": str(tmp_path / "home")}
     assert server["timeout"] > 300_000

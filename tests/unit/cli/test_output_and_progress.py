@@ -11,7 +11,8 @@ from rich.console import Console
 from tilewright.cli import eval as eval_verb
 from tilewright.cli.eval import saved, wait_for_change
 from tilewright.cli.output import one_line, printable
-from tilewright.cli.progress import Progress, describe
+from tilewright.cli.progress import STAGES, Progress, describe
+from tilewright.records.codes import Stage
 
 
 def test_text_becomes_one_printable_line():
@@ -30,6 +31,13 @@ def test_progress_is_plain_text_without_a_terminal(capsys, monkeypatch):
     assert lines[0].startswith("tilewright: it: correctness: tiny, scale\\x1b; ")
     assert len(lines) <= 3
     assert describe("unheard of", {}) == ""
+
+
+def test_a_stage_is_shown_in_words():
+    assert describe("stage", {"stage": "device_wait"}) == "waiting for the device"
+    assert describe("stage", {"stage": "of another version"}) == "of another version"
+    shown = {item for item in Stage if item != Stage.TOTAL}
+    assert set(STAGES) == shown
 
 
 @pytest.mark.parametrize(

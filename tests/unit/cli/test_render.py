@@ -18,7 +18,7 @@ from tilewright.cli.render import (
 )
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.cli.system_checks import Item
-from tilewright.records import Ceilings, KernelTime, Work
+from tilewright.records import Ceilings, KernelShape, KernelTime, Work
 from tilewright.scoring.report_text import short_time, speed_text
 
 CORRECT = """\
@@ -85,7 +85,7 @@ def test_candidate_text_cannot_move_the_cursor_or_change_colour():
         (1.012, 1.004, 1.02, "1.012x [1.004, 1.020]"),
         (0.5, 0.4, 0.6, "0.50x [0.40, 0.60]"),
         # Wide, and it nearly holds 1.
-        (1.09, 1.01, 1.18, "no measurable difference [1.01, 1.18]"),
+        (1.09, 1.01, 1.18, "1.09x [1.01, 1.18], not certain"),
         (250.0, 200.0, 300.0, "250x [200, 300]"),
         (1.3, None, None, "1.30x, no interval"),
     ],
@@ -195,7 +195,13 @@ def on_a_gpu():
             "work": (Work(case="large", flops=10**9, **work),),
             "ceilings": Ceilings(memory_bandwidth_bytes_per_s=4e12, flops_per_s={"tf32": 4e14}),
             "kernels": (
-                KernelTime(name="rows", launches=1, total_us=30.0, library=False),
+                KernelTime(
+                    name="rows",
+                    launches=1,
+                    total_us=30.0,
+                    library=False,
+                    shape=KernelShape(name="rows", blocks=96, threads=128, registers=40),
+                ),
                 KernelTime(name="at::native::fill", launches=2, total_us=10.0, library=True),
             ),
         }
@@ -213,4 +219,5 @@ def test_explain_names_the_bottleneck_and_the_kernels():
     assert "4 GB must be moved, which takes 1 ms" in text
     assert "a Python caller waits" in text
     assert "30 us 75% 1 own rows" in text
+    assert "rows 96 128 40" in text
     assert "10 us 25% 2 library at::native::fill" in text

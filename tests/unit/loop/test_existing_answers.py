@@ -69,6 +69,26 @@ def test_files_and_folders_are_matched_to_problems_by_name(tmp_path, problems):
     assert skipped == []
 
 
+def test_a_folder_of_several_candidates_is_no_candidate(tmp_path, problems):
+    folder = tmp_path / "mine" / "level2-1"
+    folder.mkdir(parents=True)
+    for name in ("fast", "slow"):
+        (folder / f"{name}.py").write_text("class ModelNew: pass\n")
+    (folder.parent / "level1-2.half.py").write_text("class ModelNew: pass\n")
+    (folder.parent / "level1-2.py").write_text("class ModelNew: pass\n")
+    found, skipped = read(folder.parent, problems)
+    assert list(found) == ["kernelbench/level1-2#0"]
+    assert "'half' is no sample number; name it level1-2.1.py" in skipped[0]
+    assert "fast.py, slow.py are candidates of their own" in skipped[1]
+    # One that imports the other is one candidate of two files.
+    (folder / "slow.py").write_text(
+        "from fast import ModelNew as Fast\nclass ModelNew(Fast): pass\n"
+    )
+    found, skipped = read(folder.parent, problems)
+    assert "kernelbench/level2-1#0" in found
+    assert len(skipped) == 1
+
+
 ROWS: list[Any] = [
     {"problem": "kernelbench/level1-2", "code": "a"},
     {"level": 1, "problem_id": 2, "kernel": "b"},

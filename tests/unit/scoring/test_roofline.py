@@ -16,6 +16,7 @@ from tilewright.records import (
     Ceilings,
     Comparison,
     EvalReport,
+    KernelShape,
     LoopRemark,
     OperatorUse,
     Profile,
@@ -204,3 +205,47 @@ def test_a_product_far_below_the_peak_waits_for_its_operands():
     assert "tiles" in said
     (close,) = advice(report(work(flops=8_000_000_000), timing(30.0), timing(40.0)))
     assert "tiles" not in close
+
+
+def shape(**changes: Any) -> KernelShape:
+    fields: dict[str, Any] = {
+        "name": "rows",
+        "blocks": 4096,
+        "threads": 128,
+        "registers": 40,
+        "shared_bytes": 0,
+        "spilled_bytes": 0,
+        "tensor_cores": False,
+    }
+    return KernelShape(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "flops", "expected"),
+    [
+        ({"spilled_bytes": 96}, 0, "rows: each thread spills 96 bytes of registers to memory."),
+        ({"blocks": 8}, 0, "rows: the launch has 8 blocks."),
+        ({"registers": 255}, 0, "rows: 12% occupancy, limited by registers"),
+        ({}, 10**12, "No kernel uses tensor cores"),
+    ],
+)
+def test_the_shape_of_a_launch_shows_what_limits_a_kernel(changes, flops, expected):
+    profile = Profile(
+        case="main",
+        launches=1,
+        self_reported_share=1.0,
+        suppressed_share=1.0,
+        coverage=1.0,
+        shapes=(shape(**changes),),
+    )
+    plain = report(work(flops=flops), timing(4000.0), timing(8000.0))
+    where = plain.environment
+    where = where.model_copy(update={"host": {**where.host, "arch": "sm_90"}})
+    made = plain.model_copy(update={"profile": profile, "environment": where})
+    said = advice(made)
+    assert any(item.startswith(expected) for item in said)
+    good = profile.model_copy(update={"shapes": (shape(tensor_cores=True),)})
+    assert not any(
+        "rows" in item or "tensor" in item
+        for item in advice(made.model_copy(update={"profile": good}))
+    )

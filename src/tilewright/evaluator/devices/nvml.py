@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tilewright.evaluator.devices.devices import nvidia_smi
@@ -56,11 +57,7 @@ def conditions(uuid: str) -> Conditions | None:
     if nvml is None:
         return _listed(uuid)
 
-    def read(name: str, *arguments: object) -> Any:  # noqa: ANN401 - numbers, or structures of them
-        with suppress(nvml.NVMLError):
-            return getattr(nvml, name)(*arguments)
-        return None
-
+    read = partial(_read, nvml)
     device = read("nvmlDeviceGetHandleByUUID", uuid)
     if device is None:
         return None
@@ -77,6 +74,48 @@ def conditions(uuid: str) -> Conditions | None:
         total_bytes=memory and memory.total,
         busy_percent=load and load.gpu,
     )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a GPU is set up; `None` where the driver does not say."""
+
+    persistence: bool | None = None
+    """Whether the driver stays loaded between programs."""
+    mig: bool | None = None
+    """Whether the GPU is divided into instances (MIG)."""
+    locked_mhz: int | None = None
+    """The clock that applications are locked to, if it is below the highest."""
+    highest_mhz: int | None = None
+
+
+def device_settings(uuid: str) -> Settings | None:
+    """Return how the GPU of this UUID is set up, or `None` without `nvidia-ml-py`."""
+    nvml = _library()
+    if nvml is None:
+        return None
+    read = partial(_read, nvml)
+    device = read("nvmlDeviceGetHandleByUUID", uuid)
+    if device is None:
+        return None
+    persistence, mig = (
+        read("nvmlDeviceGetPersistenceMode", device),
+        read("nvmlDeviceGetMigMode", device),
+    )
+    highest = read("nvmlDeviceGetMaxClockInfo", device, nvml.NVML_CLOCK_SM)
+    asked = read("nvmlDeviceGetApplicationsClock", device, nvml.NVML_CLOCK_SM)
+    return Settings(
+        persistence=None if persistence is None else bool(persistence),
+        mig=None if mig is None else bool(mig[0]),
+        locked_mhz=asked if asked is not None and highest is not None and asked < highest else None,
+        highest_mhz=highest,
+    )
+
+
+def _read(nvml: Any, name: str, *arguments: object) -> Any:  # noqa: ANN401 - numbers, or structures
+    with suppress(nvml.NVMLError):
+        return getattr(nvml, name)(*arguments)
+    return None
 
 
 def _listed(uuid: str) -> Conditions | None:

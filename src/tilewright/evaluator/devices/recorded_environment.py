@@ -44,7 +44,7 @@ def environment(
     cores: Cores, device: Device = CPU, conditions: dict[str, Fields] | None = None
 ) -> ReportEnvironment:
     """Describe this machine."""
-    gpu = {"uuid": device.uuid, "driver": device.driver, **(conditions or {})}
+    gpu = {"uuid": device.uuid, "driver": device.driver, "arch": device.arch, **(conditions or {})}
     return ReportEnvironment(
         device=device.name,
         device_name=device.model,

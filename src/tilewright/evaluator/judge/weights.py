@@ -57,8 +57,10 @@ def declared_buffers(
 def shuffled(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the elements of a tensor in another order."""
     order = torch.randperm(value.numel(), generator=generator, device=generator.device)
-    # Through an index: torch computes no random order of float8 or complex elements.
-    return value.reshape(-1)[order].reshape(value.shape)
+    # torch computes no random order of float8 or complex elements, and before 2.10 a CPU does not
+    # index float8. Bytes can be indexed everywhere.
+    octets = value.reshape(value.numel(), 1).view(torch.uint8)
+    return octets[order].view(value.dtype).reshape(value.shape)
 
 
 def _is_plain(value: torch.Tensor) -> bool:

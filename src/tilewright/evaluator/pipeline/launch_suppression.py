@@ -15,7 +15,7 @@ from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.timing.blocks import clock_of
 from tilewright.evaluator.timing.gpu_clock import profiled_call
-from tilewright.records import Case, Profile
+from tilewright.records import Case, KernelShape, Profile
 from tilewright.records.codes import Stage
 from tilewright.scoring import bootstrap
 from tilewright.wire.names import COPIED_INPUT
@@ -108,6 +108,7 @@ def _profile_own_kernels(
         self_reported_share=share,
         suppressed_share=None,
         coverage=share,
+        shapes=tuple(KernelShape(**item.model_dump()) for item in calls[-1].shapes),
     )
     return profile, call_s
 

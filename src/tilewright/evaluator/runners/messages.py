@@ -95,6 +95,18 @@ class Addresses(SelfReported):
     addresses: list[Address] = Field(max_length=4096)
 
 
+class ShapeReport(SelfReported):
+    """How a kernel was compiled and launched."""
+
+    name: Text
+    blocks: Annotated[int, Field(ge=1, le=1 << 62)]
+    threads: Annotated[int, Field(ge=1, le=1 << 20)]
+    registers: Count | None = None
+    shared_bytes: Count | None = None
+    spilled_bytes: Count | None = None
+    tensor_cores: bool | None = None
+
+
 class Result(SelfReported):
     """The answer to a call."""
 
@@ -105,6 +117,8 @@ class Result(SelfReported):
     """The duration of a timed call on a device by the runner's own events."""
     own_us: float | None = Field(default=None, ge=0)
     """How much of it passed between events around the candidate's own launches."""
+    shapes: list[ShapeReport] = Field(default_factory=list, max_length=16)
+    """Shapes of its own Triton kernels, in a call with a profile."""
     peak_bytes: Count | None = None
     """Device memory that the call allocated at its peak."""
 
@@ -115,6 +129,7 @@ class KernelReport(SelfReported):
     name: Text
     launches: Annotated[int, Field(ge=1, le=1 << 40)]
     total_us: float = Field(ge=0)
+    shape: ShapeReport | None = None
 
 
 class Traced(SelfReported):

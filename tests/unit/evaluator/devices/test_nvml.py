@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tilewright.evaluator.devices import nvml
-from tilewright.evaluator.devices.nvml import Conditions, conditions
+from tilewright.evaluator.devices.nvml import Conditions, Settings, conditions, device_settings
 
 
 class FakeError(Exception):
@@ -21,8 +21,8 @@ class FakePackage:
     NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
     NVMLError = FakeError
 
-    def __init__(self, *, driver: bool = True) -> None:
-        self.driver = driver
+    def __init__(self, *, driver: bool = True, clock: int = 1980) -> None:
+        self.driver, self.clock = driver, clock
 
     def nvmlInit(self):
         if not self.driver:
@@ -39,6 +39,10 @@ class FakePackage:
                 "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=5 << 20, total=9 << 30),
                 "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=0),
                 "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4 | 0x20 | 0x1000,
+                "nvmlDeviceGetPersistenceMode": 1,
+                "nvmlDeviceGetMigMode": [0, 0],
+                "nvmlDeviceGetMaxClockInfo": 1980,
+                "nvmlDeviceGetApplicationsClock": self.clock,
             }[name]
 
         return answer
@@ -77,3 +81,13 @@ def test_without_the_package_memory_and_load_are_known(package, listing, monkeyp
     assert conditions("GPU-of-nobody") is None
     listing.clear()
     assert conditions("GPU-aa") is None
+
+
+@pytest.mark.parametrize(("clock", "locked"), [(1980, None), (1500, 1500)])
+def test_the_package_reports_how_a_gpu_is_set_up(clock, locked, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", FakePackage(clock=clock))
+    found = Settings(persistence=True, mig=False, locked_mhz=locked, highest_mhz=1980)
+    assert device_settings("GPU-aa") == found
+    assert device_settings("GPU-of-nobody") is None
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert device_settings("GPU-aa") is None

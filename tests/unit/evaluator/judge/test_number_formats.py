@@ -237,3 +237,16 @@ def test_rounding_leaves_exact_data_alone():
 
     assert nudged(value) is value
     assert nudged(torch.ones(2)).tolist() == [1 - torch.finfo(torch.float32).eps] * 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    [torch.empty(0, 3), torch.rand(4, 6).t() > 0.5, torch.arange(6.0).reshape(2, 3) * 1j],
+    ids=["empty", "bool, not contiguous", "complex"],
+)
+def test_elements_of_any_kind_get_another_order(value):
+    made = shuffled(value, torch.Generator())
+    assert (made.shape, made.dtype) == (value.shape, value.dtype)
+    assert sorted(map(str, made.reshape(-1).tolist())) == sorted(
+        map(str, value.reshape(-1).tolist())
+    )
