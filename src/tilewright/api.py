@@ -33,7 +33,7 @@ from tilewright.registry import selected_checks
 
 __all__ = ["build_request", "evaluate", "evaluate_async", "evaluate_request"]
 
-_executors: dict[tuple[str, Path], Executor] = {}
+_executors: dict[tuple[str, Path, str], Executor] = {}
 
 
 def evaluate(
@@ -128,7 +128,7 @@ def evaluate_request(
 
 
 def _executor(settings: Config) -> Executor:
-    place = (settings.executor, settings.home)
+    place = (settings.executor, settings.home, settings.host)
     if place not in _executors:
         executor = open_executor(settings)
         atexit.register(executor.close)

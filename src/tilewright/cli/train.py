@@ -30,7 +30,14 @@ from tilewright.rl.worlds import EVALUATOR
 
 ENGINE = "tilewright.rl.engines.trl"
 NEEDED = ("trl", "transformers", "datasets", "peft")
-MAY_CHANGE = ("machine.", "health.", "checkpoints.", "settings.home", "settings.executor")
+MAY_CHANGE = (
+    "machine.",
+    "health.",
+    "checkpoints.",
+    "settings.home",
+    "settings.executor",
+    "settings.host",
+)
 """Settings that a resumed run may change, by the beginning of their path."""
 
 

@@ -221,6 +221,9 @@ class Config(Section):
     """Where candidates are evaluated: `local`, a server (`http://x:TOKEN@host:port`) or a cluster.
     A Ray cluster is `ray` (started here), `ray:auto` or `ray:HOST:PORT`. With `?accelerator=NAME`
     after it, only devices of that kind are used. `census:FILE` answers from recorded verdicts."""
+    host: Literal["auto", "always", "never"] = "auto"
+    """Whether `local` evaluations use a warm host, which keeps supervisors up in the background.
+    `auto` starts one only at a terminal, outside of CI and Slurm. `never` uses none."""
     eval: EvalSection = EvalSection()
     model: ModelSection = ModelSection()
     models: dict[str, NamedModel] = Field(default_factory=dict)
