@@ -84,7 +84,7 @@ class VerdictStore:
         """
         if not path.exists():
             if key is None:
-                raise ConfigError(f"{path}: there is no store of verdicts; name one, or make it")
+                raise ConfigError(f"{path}: no such file; name a store of verdicts")
             return cls(path, key)
         head, lines = _read(path)
         if key is not None and key != head.key:

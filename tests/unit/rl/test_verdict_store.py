@@ -63,7 +63,7 @@ def test_verdicts_under_another_key_are_refused_and_both_are_named(path, changes
 
 
 def test_a_missing_store_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="there is no store"):
+    with pytest.raises(ConfigError, match="name a store of verdicts"):
         VerdictStore.read(tmp_path / "nothing.gz")
 
 

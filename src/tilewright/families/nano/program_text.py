@@ -10,6 +10,7 @@ from tilewright.families.nano import kernel_text, problem_files
 from tilewright.families.nano.compositions import ENTRY, Composition, Operation, swapped_pair
 from tilewright.families.nano.kernel_text import STEP, TILE_ROWS, Faults, arguments_of
 from tilewright.families.nano.program_slots import FamilyProgram, Fault, Hack, ProgramPlan
+from tilewright.languages.syntax import parse_tree
 
 IMPORTS = ("import torch", "import triton", "import triton.language as tl")
 
@@ -39,7 +40,7 @@ def render(program: FamilyProgram) -> str:
 def canonical(text: str) -> str:
     """Return `ast.unparse` of a program, or its lines without trailing blanks if it has no tree."""
     try:
-        return ast.unparse(ast.parse(text)) + "\n"
+        return ast.unparse(parse_tree(text)) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "".join(f"{line.rstrip()}\n" for line in text.splitlines() if line.strip())
 

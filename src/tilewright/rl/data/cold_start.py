@@ -1,7 +1,7 @@
 """Conversations about programs of the family nano, for supervised training before RL.
 
-In a conversation a program is asked for, then changed by its feedback: it is repaired, repeated or
-made worse at stated rates. The feedback is that of the world `book`, from a store of verdicts.
+A conversation begins with a reference and a program. After its feedback the program is repaired,
+repeated or made worse at stated rates. The feedback is that of the world `book`, from a store of verdicts.
 """
 
 from __future__ import annotations
