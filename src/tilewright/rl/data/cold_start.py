@@ -1,7 +1,8 @@
 """Conversations about programs of the family nano, for supervised training before RL.
 
 A conversation begins with a reference and a program. After its feedback the program is repaired,
-repeated or made worse at stated rates. The feedback is that of the world `book`, from a store of verdicts.
+repeated or made worse at stated rates. The feedback is that of the world `book`, from a store of
+verdicts.
 """
 
 from __future__ import annotations
