@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_next_turns_repair_repeat_and_regress_at_their_rates(rows, programs):
     kinds = Counter()
     for row in rows:
         plans = [programs[row["problem"], text] for text in answers(row)]
-        for before, after in zip(plans, plans[1:], strict=False):
+        for before, after in pairwise(plans):
             if after == before:
                 kinds["repeat"] += 1
             elif before.plan in (ProgramPlan.FUSED, ProgramPlan.BROKEN):
