@@ -169,7 +169,7 @@ const draw = () => {
     const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, ...address(whose(line.run, line.row.ask)));
     const marks = [...(line.item.labels || []), ...(line.item.findings || [])].join(", ");
     const why = [line.item.verdict === "correct" ? "" : line.item.reason || "", marks].filter(Boolean).join("; ");
-    const row = el("tr", {}, el("td", {}, button, ...(line.row.about ? [el("span", { class: "title" }, line.row.about)] : []), ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
+    const row = el("tr", {}, el("td", {}, button, ...(line.row.about ? [el("span", { class: "title" }, line.row.about)] : []), ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", { class: "why" }, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
     button.addEventListener("click", () => {
       const open = button.getAttribute("aria-expanded") === "true";
       button.setAttribute("aria-expanded", String(!open));

@@ -59,8 +59,8 @@ const list = () => {
     const why = [...row.marks, row.reason || ""].filter(Boolean).join("; ");
     const by = [row.operator, row.role === "measure" ? "trial" : ""].filter(Boolean).join(", ");
     const whose = strategies.length > 1 ? [el("p", { class: "of" }, trajectory(row))] : [];
-    const cost = [row.tokens ?? "", row.seconds ? scaled(row.seconds * 1e6) : ""];
-    return [row.n, el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, el("span", { class: "title" }, ...address(row.id)), ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), ...cost.map((text) => el("td", { class: "n" }, text)), el("td", {}, why))];
+    const cost = [[row.tokens === undefined ? "" : String(row.tokens), "tokens"], [row.seconds ? scaled(row.seconds * 1e6) : "", "of evaluation"]];
+    return [row.n, el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, el("span", { class: "title" }, ...address(row.id)), ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), ...cost.map(([text, unit]) => el("td", { class: "n", "data-unit": unit }, ...(text ? [text] : []))), el("td", { class: "why" }, why))];
   }));
   // The detail stands under its row, or below the chart where the list does not show the row.
   const under = lines.get(chosen), one = $("one");
