@@ -17,7 +17,7 @@ from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser
 from tests.unit.loop.test_rollout import CODE, play
 from tests.unit.reports.test_html_report import HOSTILE
 from tilewright.records.event_log import EventLog
-from tilewright.records.events import Ask, EvalSummary, Reply, Stepped, Turn, TurnFinished
+from tilewright.records.events import Ask, EvalSummary, Reply, Turn, TurnFinished
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported
 
@@ -188,73 +188,3 @@ def test_the_server_answers_local_requests_only_and_refuses_bad_ones(viewer):
     for bad in ("turn.json?n=99", "turn.json?n=x", "turn.json"):
         assert asked(viewer.url + bad) == 400
     assert asked(viewer.url + "../../etc/passwd") == 404
-
-
-def a_training(folder: Path, steps: range) -> None:
-    """Add steps to the log of a run, with a reward that rises from 0.5 to 1.15."""
-    with EventLog(folder) as log:
-        for step in steps:
-            figures: dict[str, float | None] = {
-                "reward": 0.5 + 0.06 * (step - 1),
-                "correct": step / 20,
-                "fast@1": step / 40,
-                "loss": 1 / step,
-                "kl": None,
-                "entropy": 2.0,
-                "trained_tokens": 1000.0,
-                "seconds/sample": 3.0,
-                "seconds/update": 1.0,
-            }
-            log.append(Stepped(step=step, batch=f"step{step - 1:05}", figures=figures))
-            if step % 4 == 0:
-                scored: dict[str, float | None] = {"reward": 0.4}
-                log.append(Stepped(step=step, batch=f"score{step:05}", figures=scored))
-
-
-def dots(page: Any, title: str) -> list[str]:
-    """Return the texts of the points of a chart of a training."""
-    script = """return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"""
-    chart = f"#curves svg[aria-label^='{title} against'] circle title"
-    return list(page.execute_script(script, chart))
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_a_training_has_curves_that_grow_while_it_runs(browser, tmp_path, size):
-    folder = a_run(tmp_path / "run")
-    a_training(folder, range(1, 8))
-    with served(folder) as viewer:
-        page = shown(browser, viewer.url, size)
-        assert len([text for text in dots(page, "Reward") if "held out" not in text]) == 7
-        # The training was killed after step 7 and continues from its checkpoint at step 6.
-        a_training(folder, range(7, 13))
-        start = time.monotonic()
-        while len([text for text in dots(page, "Reward") if "held out" not in text]) != 12:
-            assert time.monotonic() - start < 3
-            time.sleep(0.05)
-        rewards = dots(page, "Reward")
-        assert "reward, step 1: 0.5" in rewards
-        assert "reward, step 12: 1.16" in rewards
-        assert [text for text in rewards if "held out" in text] == [
-            f"reward (held out), step {step}: 0.4" for step in (4, 8, 12)
-        ]
-        assert page.find_element("id", "trained").text == (
-            "12 steps of training: reward 0.5 at step 1, 1.16 at step 12; correct 0.05 at step 1, "
-            "0.6 at step 12; loss 1 at step 1, 0.0833 at step 12."
-        )
-        assert dots(page, "Tokens")[0] == "tokens_per_second, step 1: 250"
-        assert len(dots(page, "Time")) == 24
-        names = page.find_elements("css selector", "#curves svg text")
-        assert {"optimizer step", "seconds per phase", "loss"} <= {item.text for item in names}
-        # Held-out scores are four steps apart, and no line joins them.
-        script = "return document.querySelectorAll(arguments[0]).length"
-        reward = "#curves svg[aria-label^='Reward against'] line[stroke]"
-        assert page.execute_script(script, reward) == 11
-        script = "return document.documentElement.scrollWidth - window.innerWidth"
-        assert page.execute_script(script) <= 1
-
-
-def test_a_search_shows_no_training(browser, tmp_path):
-    text = exported(Turns(a_run(tmp_path / "run")))
-    (tmp_path / "view.html").write_text(text, encoding="utf-8")
-    page = shown(browser, (tmp_path / "view.html").as_uri())
-    assert not page.find_element("id", "training").is_displayed()

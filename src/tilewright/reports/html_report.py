@@ -17,7 +17,7 @@ from tilewright.records import EvalReport
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.reports.csv_markdown import MAX_FLIPS
 from tilewright.reports.glossary import heading_terms, terms_html
-from tilewright.reports.loader import Gathered, Run
+from tilewright.reports.loader import Gathered, Run, device_of
 from tilewright.reports.strategy_report import trajectory_name, with_texts
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.headline import headline
@@ -32,7 +32,7 @@ MAX_LINES = 5000
 """Most candidates in the list of a page. The CSV has all of them."""
 MAX_SOURCE, MAX_REASON = 20_000, 400
 """Most characters of a source, and of the reason of a verdict, on a page."""
-OF_THE_RUN = {"problems", "protocols", "device", "evaluator", "problems_not_linted"}
+OF_THE_RUN = {"problems", "protocols", "evaluator", "kind", "problems_not_linted"}
 OF_A_FINDING = {"code", "summary", "evidence"}
 HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
 LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
@@ -112,6 +112,7 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "begun": run.begun_at,
         "command": f"tilewright report {shlex.quote(str(run.folder.resolve()))}",
         **run.begun.model_dump(mode="json", include=OF_THE_RUN),
+        "device": device_of(run.begun),
         "machines": _machines(list(own.values())),
         "headline": headline(run.summary),
         "summary": run.summary | {"flips": flips},

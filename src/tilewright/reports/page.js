@@ -20,7 +20,7 @@ const legend = () => el("p", { class: "legend" }, ...series.map((item, i) => {
 const first = data.runs[0];
 for (const run of data.runs) $("sentence").append(el("p", {}, whose(run, run.headline)));
 const dates = data.runs.map((run) => run.begun).filter(Boolean);
-$("about").textContent = `${first.problems} on ${first.device}, tilewright ${first.evaluator}` +
+$("about").textContent = `${first.problems}${first.device ? " on " + first.device : ""}, tilewright ${first.evaluator}` +
   (dates.length ? `, begun ${[...new Set(dates)].join(" and ")}` : "") + `; this page again: ${first.command}` +
   (data.left_out ? `; ${data.left_out} turns are counted and not listed` : "") +
   data.runs.filter((run) => run.left).map((run) => `; ${run.left} of ${run.name} are not judged yet: tilewright bench --resume ${quoted(run.path)}`).join("");
@@ -35,6 +35,7 @@ $("headline").append(table(
     return [item.name, ...counted, n.counted, share(n.correct / n.counted), share(one.fast_p),
       one.low === null || one.low === undefined ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
   }), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
+if (data.runs.some((run) => run.summary.earlier_turns)) $("headline").append(el("p", {}, "These numbers count the last turn of each trajectory; the list of candidates has all turns."));
 if (lacking.length) $("headline").append(el("p", {}, "A problem without a candidate counts as not correct, once for each sample that every other problem has. So the shares are of more than the judged candidates."));
 
 const passed = series.filter((item) => item.numbers.counted);

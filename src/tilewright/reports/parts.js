@@ -22,6 +22,8 @@ const times = (value) => (value === undefined || value === null ? "" : value.toF
 const speed = (item) => {
   if (item.speedup === undefined || item.speedup === null) return "";
   if (item.low === undefined || item.low === null) return times(item.speedup) + ", no interval";
+  // Exact times, as those of a synthetic landscape, have no interval.
+  if (item.low === item.high && item.low === item.speedup && item.speedup !== 1) return times(item.speedup);
   const ends = "[" + item.low.toFixed(3) + ", " + item.high.toFixed(3) + "]";
   // What decides is scoring.intervals.decide: a wide interval has to exclude 1 by more.
   const wide = item.high / item.low >= (1 + Number("{{NOISY_HALF_WIDTH}}")) ** 2, stretch = wide ? Number("{{STRETCH}}") : 1;

@@ -38,7 +38,10 @@ const drawn = (all) => {
   const kept = turning.length ? turning : all, stride = Math.ceil(kept.length / MOST_DRAWN);
   return kept.filter((row, place) => row.n === chosen || place % stride === 0);
 };
+const trains = data.about.kind === "train" || data.about.kind === "sft";
 const climb = () => {
+  // Turns of a training are samples of a changing model, and none of them is its result.
+  if (trains) return;
   const all = rows.filter((row) => row.problem === $("problem").value && ofTrajectory(row)), own = drawn(all);
   $("drawn").textContent = all.length > own.length ? `Of ${all.length} turns the plot shows ${own.length} that changed the course of their trajectory. Choose one trajectory to see all of its turns.` : "";
   $("tree").replaceChildren(searchChart(own, all, chosen, own.length <= MOST_JOINED, shape, open));
@@ -156,7 +159,9 @@ const take = (more) => {
     $("trajectory").value = kept;
   }
   $("whose").hidden = drawnSamples.size < 2;
-  $("about").textContent = `${data.about.problems} by ${data.about.name}, judged on ${data.about.device} by tilewright ${data.about.evaluator}; ${counted(rows.length, "turn")}${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${searchCost(rows)}${data.about.begun ? `; begun ${data.about.begun}` : ""}. To show it again: tilewright view ${quoted(data.about.folder)}`;
+  const judged = data.about.device ? `, judged on ${data.about.device} by tilewright ${data.about.evaluator}` : `, tilewright ${data.about.evaluator}`;
+  const took = data.about.kind === "sft" ? "" : `; ${counted(rows.length, "turn")}${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${searchCost(rows)}`;
+  $("about").textContent = `${data.about.problems} by ${data.about.name}${judged}${took}${data.about.begun ? `; begun ${data.about.begun}` : ""}. To show it again: tilewright view ${quoted(data.about.folder)}`;
   climb(); list(); archive();
 };
 let version = -1;
@@ -164,9 +169,7 @@ const train = (steps) => {
   $("training").hidden = !steps.length;
   if (!steps.length) return;
   $("trained").textContent = trainingSentence(steps);
-  // Turns of a training are samples of a changing model, and none of them is its result.
-  $("sentence").hidden = true;
-  $("curves").replaceChildren(...trainingCharts(steps));
+  $("curves").replaceChildren(...trainingCharts(steps, data.about.kind));
 };
 const poll = async () => {
   try {
@@ -182,6 +185,8 @@ $("trajectory").addEventListener("input", archive);
 for (const id of ["trajectory", "mark", "verdict", "find"]) $(id).addEventListener("input", () => { shown = PAGE; list(); });
 $("more").addEventListener("click", () => { shown += PAGE; list(); });
 (async () => {
+  $("climb").hidden = trains;
+  for (const node of [$("turns"), document.querySelector(".skip")]) node.hidden = data.about.kind === "sft";
   train(data.steps);
   if (data.live) await poll(); else take(data.rows);
   follow();

@@ -15,8 +15,6 @@ from tilewright.records import Problem
 from tilewright.registry import load
 
 EVALUATOR = "evaluator"
-NO_DEVICE = "none"
-"""The device of a world that has none."""
 
 
 class World(AnswerJudge, Protocol):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.loop.answer_evaluator import OnEvent
+from tilewright.records.events import WITHOUT_DEVICE
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, latest
@@ -25,7 +26,6 @@ from tilewright.rl.training_metrics import (
     verdict_metrics,
 )
 from tilewright.rl.training_run import TrainingRun
-from tilewright.rl.worlds import NO_DEVICE
 
 SAMPLING, UPDATING = "sampling and judging replies", "updating the model"
 """Phases of a step."""
@@ -65,7 +65,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
     path = models.initial_model(config)
     tokenizer = models.load_tokenizer(path)
     # A synthetic world measures no time, so no other process can disturb it.
-    lease = config.machine.device if run.world.device != NO_DEVICE else None
+    lease = config.machine.device if run.world.device != WITHOUT_DEVICE else None
     metrics: dict[str, dict[str, float | None]] = {"last": {}, "held_out": {}}
     steps = preset.optimizer.steps
 
