@@ -126,7 +126,8 @@ def test_axes_have_round_numbers(browser, tmp_path):
     page = on_disk(browser, without_device(tmp_path / "run", "train", 97))
     script = """const charts = [...document.querySelectorAll('#curves svg[aria-label]')];
       const name = (chart) => chart.getAttribute('aria-label').split(' ')[0];
-      return Object.fromEntries(charts.map((chart) => [name(chart), [...chart.querySelectorAll('text')].map((text) => text.textContent)]));"""
+      const words = (chart) => [...chart.querySelectorAll('text')].map((text) => text.textContent);
+      return Object.fromEntries(charts.map((chart) => [name(chart), words(chart)]));"""
     texts = page.execute_script(script)
     assert texts["Reward"][:9] == ["0", "20", "40", "60", "80", "0", "2", "4", "6"]
     assert texts["Tokens"][5:-2] == ["0", "50", "100", "150", "200", "250"]

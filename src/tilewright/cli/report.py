@@ -45,7 +45,7 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
     with uncollected():
         gathered = gather(folders, full=given["all_candidates"])
         name = given["title"] or title_of(gathered.runs[0].begun)
-        shown = document(gathered, name)
+        shown = document(gathered, name, given["out"] or "")
         files = {
             "report.html": page(shown).encode(),
             "report.json": json.dumps(shown).encode(),

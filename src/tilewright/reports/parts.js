@@ -43,11 +43,20 @@ const frame = (label, xs, ys, xText, yText, width = 460, height = 280, right = 4
   return node;
 };
 // The parts of an id, between which a line may break.
-const address = (text) => text.split(/(?<=[/#:])/).flatMap((part) => [el("span", { class: "part" }, part), el("wbr")]);
+const address = (text) => text.split(/(?<=[/:])/).flatMap((part) => [el("span", { class: "part" }, part), el("wbr")]);
 // A time in microseconds, in the unit that leaves one to three digits before the point.
 const scaled = (us) => (us < 1000 ? `${us.toPrecision(3)} us` : us < 1e6 ? `${(us / 1000).toPrecision(3)} ms` : `${(us / 1e6).toPrecision(3)} s`);
 // Explanations of headings, by the text of the heading; a page fills them in.
 const TERMS = {};
+// The glossary at the end of a page: opened, it shows the terms that the page uses.
+const usesTerm = (text, term) => {
+  const word = term.replace(/ \(.*\)$/, "").replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace("fast_p", "fast_[p\\d.]+");
+  return new RegExp(`(?<![\\w-])${word}(?:e?s)?(?![\\w-])`, "i").test(text);
+};
+for (const glossary of document.querySelectorAll("footer details")) glossary.addEventListener("toggle", () => {
+  const text = ["header", "main"].map((name) => document.querySelector(name).innerText).join(" ");
+  for (const term of glossary.querySelectorAll("dt")) term.hidden = term.nextElementSibling.hidden = !usesTerm(text, term.textContent);
+});
 const table = (head, rows, right = []) => {
   const made = el("table");
   made.append(el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", { ...(right.includes(i) ? { class: "n" } : {}), ...(TERMS[name] ? { title: TERMS[name], class: (right.includes(i) ? "n " : "") + "term" } : {}) }, name)))));
