@@ -150,6 +150,22 @@ def test_a_single_file_works_from_disk_and_in_dark_mode(browser, tmp_path):
     assert ratio["least"] >= 4.5, ratio
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_verdict_has_the_same_colour_in_chart_legend_and_list(browser, tmp_path, scheme):
+    path = tmp_path / "view.html"
+    path.write_text(exported(Turns(a_run(tmp_path / "run"))), encoding="utf-8")
+    page = shown(browser, path.as_uri())
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+    script = """const parts = ['#rows td.rejected', '#tree path.rejected', '#legend path.rejected'];
+      return parts.map((part) => {
+      const style = getComputedStyle(document.querySelector(part));
+      return [part.includes('path') ? style.fill : style.color, style.filter]; })"""
+    found = page.execute_script(script)
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert found[0] == found[1] == found[2]
+
+
 def test_ten_thousand_turns_open(browser, tmp_path):
     folder = a_run(tmp_path / "run")
     lines = []

@@ -160,7 +160,7 @@ const detail = (line) => {
   if (!whole) { cell.append(el("p", {}, "Its report is not in this page; make it with --all-candidates, or run: "), el("code", {}, `tilewright explain ${path}`), el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --from-report ${path}`)); return cell; }
   if (whole.message && whole.message !== line.item.reason) cell.append(el("pre", { class: "source", tabindex: 0 }, whole.message));
   if (whole.failing) cell.append(el("p", {}, "First wrong input sample: " + whole.failing));
-  if (whole.comparisons.length) cell.append(table(["case", "baseline", "it took", "candidate took", "speed-up"], whole.comparisons.map((c) => [c.case, c.baseline, scaled(c.reference_us), scaled(c.candidate_us), speed({ speedup: c.speedup, low: c.low === null ? undefined : c.low, high: c.high })])));
+  if (whole.comparisons.length) cell.append(table(["case", "baseline", "time of baseline", "time of candidate", "speed-up"], whole.comparisons.map((c) => [c.case, c.baseline, scaled(c.reference_us), scaled(c.candidate_us), speed({ speedup: c.speedup, low: c.low === null ? undefined : c.low, high: c.high })])));
   for (const finding of whole.findings) cell.append(el("p", {}, `${finding.code}: ${finding.summary}`), el("code", {}, JSON.stringify(finding.evidence)));
   for (const sentence of whole.advice) cell.append(el("p", {}, sentence));
   const source = el("pre", { class: "source", tabindex: 0 }); source.append(paint(whole.source));

@@ -1,6 +1,6 @@
 (() => {
 const data = JSON.parse(document.getElementById("data").textContent);
-const COLOURS = { correct: "#15803d", incorrect: "#c2410c", failed: "#a16207", rejected: "#a21caf", unjudged: "#6b7280", draft: "#0e7490", say: "#6b7280", choose: "#6b7280" };
+const LEGEND = ["correct", "incorrect", "failed", "rejected", "unjudged", "draft"];
 // A shape for each verdict, so that colour is not needed to tell them apart.
 const SHAPES = {
   correct: (r) => `M${-r},0a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0Z`,
@@ -10,7 +10,7 @@ const SHAPES = {
   draft: (r) => `M${-r},${-r}L${r},0L${-r},${r}Z`,
 };
 const other = (r) => `M${-r},0H${r}M0,${-r}V${r}`;
-const shape = (verdict, x, y, r, more = {}) => svg("path", { d: (SHAPES[verdict] || other)(r), transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`, fill: COLOURS[verdict] || "#6b7280", ...(SHAPES[verdict] ? {} : { stroke: "#6b7280", "stroke-width": 2 }), ...more });
+const shape = (verdict, x, y, r, more = {}) => svg("path", { d: (SHAPES[verdict] || other)(r), transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`, ...more, class: `mark ${verdict}${SHAPES[verdict] ? "" : " open"} ${more.class || ""}` });
 const rows = [], byNumber = new Map(), children = new Map();
 let chosen = null;
 
@@ -22,7 +22,7 @@ const trajectory = (row) => {
 };
 const ofTrajectory = (row) => $("trajectory").value === "" || row.sample === Number($("trajectory").value);
 
-for (const [name, colour] of Object.entries(COLOURS).slice(0, 6)) {
+for (const name of LEGEND) {
   const mark = svg("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" });
   mark.append(shape(name, 0, 0, 5));
   $("legend").append(el("span", {}, mark, name === "unjudged" ? " no verdict" : " " + name));
