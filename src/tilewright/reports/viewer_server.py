@@ -90,7 +90,7 @@ def _that_fit(rows: Iterable[dict[str, Any]], most_bytes: int) -> Iterator[dict[
 def runs_page(rows: list[dict[str, Any]], folder: Path, *, live: bool) -> str:
     """Return the page of a folder of runs. A live page has no rows and follows the server."""
     data = {"folder": str(folder), "rows": rows, "live": live}
-    return drawn("runs", f"Runs in {folder}", data, ["page.css", "runs.css"], ["runs.js"])
+    return drawn("runs", f"Runs in {folder.resolve()}", data, ["page.css", "runs.css"], ["runs.js"])
 
 
 class Viewer(ThreadingHTTPServer):
