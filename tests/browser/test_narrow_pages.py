@@ -45,6 +45,9 @@ def test_a_row_of_turns_is_short_and_its_numbers_have_units(browser, tmp_path):
     assert len(rows) == 5
     assert max(height for height, _ in rows[:4]) < 130
     assert max(right for _, right in rows) <= 390
+    page.find_element("css selector", "#rows button.row").click()
+    detail = page.find_element("css selector", "#rows td.detail")
+    assert detail.rect["width"] > 330
     script = """return [...document.querySelectorAll('#rows td[data-unit="tokens"]')]
       .map((cell) => getComputedStyle(cell, '::after').content)"""
     assert set(page.execute_script(script)) == {'" tokens"'}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import urllib.error
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import sample_reports
 from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser
 from tests.unit.loop.test_rollout import CODE, play
 from tests.unit.reports.test_html_report import HOSTILE
@@ -108,6 +110,40 @@ def test_turns_are_plotted_listed_and_opened(browser, viewer, size):
     assert "Make this computation fast" in text
     assert "answer 0" in text
     assert "another version" not in text
+
+
+def test_the_feedback_wraps_and_a_reply_by_hand_says_so(browser, tmp_path):
+    folder = a_run(tmp_path / "run")
+    long = "word " * 200
+    with EventLog(folder) as log:
+        ask = Ask(id=f"{PROBLEM}#0.5", problem=PROBLEM, turn=5)
+        reply = Reply(text="text", model="by hand")
+        log.append(TurnFinished(turn=Turn(ask=ask, reply=reply, feedback=long)))
+    (tmp_path / "view.html").write_text(exported(Turns(folder)), encoding="utf-8")
+    page = shown(browser, (tmp_path / "view.html").as_uri(), "phone")
+    assert "Reply, written by hand" in opened(page, 5)
+    script = "const e = document.querySelector('.prose'); return [e.scrollWidth, e.clientWidth]"
+    inner, outer = page.execute_script(script)
+    assert inner <= outer
+
+
+def test_the_detail_names_its_times_and_gives_them_equal_digits(browser, tmp_path):
+    folder = a_run(tmp_path / "run")
+    (folder / "reports").mkdir(exist_ok=True)
+    (folder / "reports" / "a.json").write_text(sample_reports.correct().to_json())
+    item = EvalSummary(protocol="strict", verdict="correct", report="reports/a.json")
+    with EventLog(folder) as log:
+        ask = Ask(id=f"{PROBLEM}#0.5", problem=PROBLEM, turn=5)
+        log.append(TurnFinished(turn=Turn(ask=ask, judgements=(item,))))
+    with served(folder) as viewer:
+        page = shown(browser, viewer.url)
+        opened(page, 5)
+        tables = page.find_elements("css selector", "#detail table")
+        heads = [item.text for item in tables[-1].find_elements("css selector", "th")]
+        named = ["time of baseline", "time of this turn", "speed-up", "speed-up of parent"]
+        assert heads[2:] == named
+        times = [item.text for item in tables[-1].find_elements("css selector", "tbody td.n")][:2]
+        assert all(re.fullmatch(r"(\d{3}|\d\.\d\d|\d\d\.\d) (us|ms)", text) for text in times)
 
 
 def test_model_output_is_shown_as_text_and_never_as_markup(browser, viewer):
