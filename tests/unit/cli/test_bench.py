@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import sample_reports as reports
-from tests.unit.reports.test_html_report import a_run, turns
+from tests.unit.reports.test_html_report import a_run, turns, with_report
 from tilewright.executors.local import LocalExecutor
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import RequestsIssued
@@ -126,11 +126,29 @@ def test_a_set_is_imported_listed_and_shown(run):
     assert "Doubles." in run("problems", "show", "kernelbench/level1/2").stdout
 
 
+def test_explain_finds_a_candidate_of_a_run_by_its_id(run, tmp_path):
+    folder = with_report(tmp_path / "one", "text")
+    named = run("explain", str(folder))
+    assert f"explain one of its reports, such as {folder}/ptext#0" in named.stderr
+    for word in (f"{folder}/ptext#0", f"{folder}#ptext#0"):
+        found = run("explain", word)
+        assert found.exit_code == 0, found.stderr
+        assert found.stdout.startswith("incorrect")
+        assert f"run {folder}/reports/a.json; next: " in found.stderr
+
+
 def test_explain_and_resume_refuse_runs_of_another_kind(run, tmp_path):
     folder = a_run(tmp_path / "one", turns(2))
     said = run("explain", str(folder))
     assert said.exit_code == 6
     assert "holds several evaluations: explain one of its reports" in said.stderr
+    missing = run("explain", f"{folder}/kernelbench/level1-0#7")
+    assert missing.exit_code == 6
+    assert (
+        f"{folder} has no candidate kernelbench/level1-0#7; it has: kernelbench" in missing.stderr
+    )
+    lacking = run("explain", f"{folder}#kernelbench/level1-0#0")
+    assert "the candidate kernelbench/level1-0#0 has no report" in lacking.stderr
     with EventLog(folder) as log:
         log.append(RequestsIssued(limit=1, asks=(turns(1)[0].ask,)))
     (folder / "candidates.jsonl").unlink()
