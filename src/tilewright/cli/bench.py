@@ -160,7 +160,7 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
         language=given["language"],
         evaluator=__version__,
         device=model,
-        **lint_results(problems, settings, model),
+        **lint_results(problems, given["problems"], settings, model),
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin(folder, begun, problems, answers.sources), settings

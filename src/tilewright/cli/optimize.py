@@ -187,7 +187,7 @@ def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]
         samples=settings.loop.samples,
         evaluator=__version__,
         device=model,
-        **(lint_results(problems, settings, model) if kind == "bench" else {}),
+        **(lint_results(problems, given["problem"], settings, model) if kind == "bench" else {}),
     )
     earlier = earlier_candidates(given["warm_start"], settings.home)
     seeds = stored_candidates(earlier, problems, settings.loop.warm_start)

@@ -61,7 +61,10 @@ def reason_of(report: EvalReport) -> str:
         case Incorrect():
             return cut(f"{outcome.kind} ({outcome.case}): {outcome.message}")
         case Failed():
-            return cut(f"{outcome.reason} in {outcome.stage}: {_first(outcome.message)}")
+            # A stage may have a reason of its own name.
+            same = outcome.reason.value == outcome.stage.value
+            where = outcome.reason if same else f"{outcome.reason} in {outcome.stage}"
+            return cut(f"{where}: {_first(outcome.message)}")
         case Rejected():
             return cut("; ".join(item.summary for item in outcome.findings))
         case Unjudged():

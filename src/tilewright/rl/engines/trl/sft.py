@@ -43,7 +43,9 @@ class _StepLog(TrainerCallback):  # type: ignore[misc]
             metrics = {name: logs.get(name) for name in names}
             self._log.append(Stepped(step=step, batch="sft", figures=metrics))
             self.losses.append(loss)
-            self._note(f"step {step}, loss {loss:.4f}, gradient {gradient:.3f}")
+            self._note(
+                f"step {step} of {state.max_steps}, loss {loss:.4f}, gradient {gradient:.3f}"
+            )
             self._reached(step, state.max_steps, f"loss {loss:.3f}")
 
 
