@@ -25,6 +25,8 @@ BARS = {
     "fuzz": "attacks.fuzz",
     "bad_input": "faults.bad_input",
     "bench_kills": "faults.bench_kills",
+    "host_kills": "faults.host_kills",
+    "eval_wait": "accuracy.eval_wait",
     "reports": "search.report_page",
     "loop": "search.loop_cost",
     "synth": "search.synthetic",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 SUPERVISOR = b"tilewright.evaluator.server"
@@ -22,6 +25,35 @@ def descendants(pid: int) -> list[int]:
     except OSError:
         return found
     return found
+
+
+def family(pid: int) -> set[int]:
+    """Return a process and all its descendants."""
+    return {pid, *descendants(pid)}
+
+
+def alive(pids: Iterable[int]) -> set[int]:
+    """Return those processes that still run."""
+    return {pid for pid in pids if is_running(pid)}
+
+
+def identities(pids: Iterable[int]) -> set[tuple[int, int]]:
+    """Return running processes with their start, since another one may get the same number."""
+    found = set()
+    for pid in pids:
+        with suppress(OSError):
+            found.add((pid, int(_stat(pid)[19])))
+    return found
+
+
+def until(true: Callable[[], object], within_s: float = 20.0) -> bool:
+    """Wait until something is true, and tell whether it became so."""
+    limit = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def command_of(pid: int) -> bytes:

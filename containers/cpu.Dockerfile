@@ -16,6 +16,8 @@ COPY src ./src
 COPY docs/explanation/glossary.md ./docs/explanation/
 RUN pip install --no-cache-dir -c constraints.txt ".[${EXTRAS}]"
 
+# Builds, calibrations and the tasks of a server; a volume keeps them.
+ENV TILEWRIGHT_HOME=/data
 WORKDIR /work
 EXPOSE 8477
 ENTRYPOINT ["tilewright"]

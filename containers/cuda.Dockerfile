@@ -17,6 +17,8 @@ RUN python3 -m venv /opt/venv \
     && /opt/venv/bin/pip install --no-cache-dir ".[${EXTRAS}]"
 ENV PATH="/opt/venv/bin:${PATH}"
 
+# Builds, calibrations and the tasks of a server; a volume keeps them.
+ENV TILEWRIGHT_HOME=/data
 WORKDIR /work
 EXPOSE 8477
 ENTRYPOINT ["tilewright"]

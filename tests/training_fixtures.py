@@ -7,6 +7,7 @@ import random
 import warnings
 from pathlib import Path
 
+from tilewright.config import dump
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.tokens import TokenSample
@@ -48,6 +49,38 @@ def write_toy(folder: Path, rows: int = 320) -> Path:
 def toy(folder: Path, *overrides: str) -> TrainConfig:
     """Return the settings of the toy."""
     return load_training(write_toy(folder), [f"settings.runs={folder / 'runs'}", *overrides])
+
+
+def cold_start(folder: Path) -> Path:
+    """Train the toy on its conversations, into FOLDER/model; return the folder."""
+    from tilewright.rl.engines.trl.sft import train_sft
+
+    (folder / "cold").mkdir()
+    train_sft(toy(folder), folder / "cold", silent)
+    (folder / "cold" / "model").rename(folder / "model")
+    return folder
+
+
+def settings(folder: Path, *overrides: str) -> TrainConfig:
+    """Return the settings of a training of the model in FOLDER/model."""
+    return toy(folder, f"model.path={folder / 'model'}", *overrides)
+
+
+def begun(folder: Path, name: str, *overrides: str) -> Path:
+    """Return the new folder of such a training."""
+    made = folder / name
+    made.mkdir()
+    (made / "run.yaml").write_text(dump(settings(folder, *overrides)), encoding="utf-8")
+    return made
+
+
+def silent(*_: object) -> None:
+    """Print nothing."""
+
+
+def weights(folder: Path) -> bytes:
+    """Return the weights that a run has left."""
+    return (folder / "model" / "model.safetensors").read_bytes()
 
 
 def write_model(config: TrainConfig, folder: Path) -> Path:

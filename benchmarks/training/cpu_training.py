@@ -349,7 +349,7 @@ def _rollout_gradients(folder: Path, rollouts: int) -> tuple[Tensor, Tensor]:
     path = str(folder / "sft" / "model")
     model, tokenizer = models.load_model(path), models.load_tokenizer(path)
     sampler = TransformersSampler(
-        model, tokenizer, batch_size=128, lease=None, autocast=nullcontext, name="frozen"
+        model, tokenizer, batch_size=128, lease=None, precision=nullcontext, name="frozen"
     )
     world = SynthWorld()
     prompt = sampler.encode(world.prompt(Material(world.problems("synth")[0])))

@@ -33,15 +33,16 @@ from tilewright.registry import selected_checks
 
 __all__ = ["build_request", "evaluate", "evaluate_async", "evaluate_request"]
 
-_executors: dict[tuple[str, Path], Executor] = {}
+_executors: dict[tuple[str, Path, str], Executor] = {}
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - one argument for each thing that callers vary
     candidate: str | Path | Candidate | Callable[..., Any],
     problem: str | Path | Problem | tuple[Callable[..., Any], Callable[..., Any]],
     *,
     baselines: str | Sequence[str] | None = None,
     protocol: str | None = None,
+    device: str | None = None,
     language: str | None = None,
     entry: str | None = None,
     config: Given = None,
@@ -57,6 +58,7 @@ def evaluate(
         baselines: `eager`, `compile`, `max-autotune`, or paths of other candidates; default:
             the config's.
         protocol: `strict` or `official`; default: the config's.
+        device: `cpu`, `cuda` or `cuda:N`; default: the config's.
         language: the language; default: detected from the source.
         entry: the exported name; default: `ModelNew` or the problem's.
         config: settings: a mapping such as `{"eval": {"device": "cpu"}}`, a list such as
@@ -68,7 +70,9 @@ def evaluate(
         ProblemError: the problem cannot be used.
         InfrastructureError: an internal error occurred twice.
     """
-    settings = _with_arguments(settings_of(config), protocol=protocol, baselines=baselines)
+    settings = _with_arguments(
+        settings_of(config), protocol=protocol, baselines=baselines, device=device
+    )
     request = build_request(candidate, problem, settings, language=language, entry=entry)
     return evaluate_request(request, settings, progress)
 
@@ -128,7 +132,7 @@ def evaluate_request(
 
 
 def _executor(settings: Config) -> Executor:
-    place = (settings.executor, settings.home)
+    place = (settings.executor, settings.home, settings.host)
     if place not in _executors:
         executor = open_executor(settings)
         atexit.register(executor.close)

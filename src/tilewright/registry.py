@@ -76,6 +76,16 @@ def catalogue(kind: str, *, packages: Collection[str] | None = None) -> dict[str
     return dict(sorted(found.items()))
 
 
+def foreign_packages(kinds: Collection[str]) -> list[str]:
+    """Return the import packages of installed plug-ins that are not ours; import none of them."""
+    entries = (
+        entry
+        for kind in kinds
+        for entry in importlib.metadata.entry_points(group=f"tilewright.{kind}")
+    )
+    return sorted({entry.module.partition(".")[0] for entry in entries} - {OWN_PACKAGE})
+
+
 def selected_checks(packages: Collection[str] | None) -> tuple[str, ...] | None:
     """Return the names of the checks that run under the setting `plugins`; `None`: all."""
     return None if packages is None else tuple(catalogue("checks", packages=packages))

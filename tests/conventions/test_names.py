@@ -38,6 +38,7 @@ BEHAVIOUR_FILES = {
 
 SHARED_MODULE_NAMES = {
     "base": "the protocol or base record of each package",
+    "host": "the command lists warm hosts; the other is the state of a device",
     "factory": "makes the objects of its package from settings",
     "loader": "reads the files of its package",
     "main": "the entry point of a program",

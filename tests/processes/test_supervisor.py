@@ -122,7 +122,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Config]:
         f"eval.limits.{name}={getattr(LIMITS, name):g}" for name in ("call_timeout_s", "exit_s")
     ]
     yield load(overrides=[f"home={home}", "eval.timing.enabled=false", *limits], environ={})
-    executor = api._executors.pop(("local", home), None)
+    executor = api._executors.pop(("local", home, "auto"), None)
     if executor is not None:
         executor.close()
 

@@ -85,6 +85,8 @@ PYTHON = [
     ("a misspelt problem", (GOOD, "sofmax"), {}, "did you mean softmax?"),
     ("a reference alone", (GOOD, double), {}, "problem: a reference alone has no inputs"),
     ("a number as problem", (GOOD, 3), {}, "problem: expected an address, a path, source text"),
+    ("a device", (GOOD, "softmax"), {"device": "cpu"}, "correct"),
+    ("an unknown device", (GOOD, "softmax"), {"device": "gpu"}, "device 'gpu' is unknown"),
     ("an unknown setting", (GOOD, "softmax"), {"config": {"evl": 1}}, "did you mean eval?"),
     ("one baseline", (GOOD, "softmax"), {"baselines": "eager"}, "correct"),
     ("a number as entry", (GOOD, "softmax"), {"entry": 5}, "entry: expected text, got int"),
@@ -168,6 +170,10 @@ def test_a_call_of_another_method(server, call, wanted):
     assert wanted in str(raised.value)
 
 
+def test_a_client_without_an_address_asks_this_machine():
+    assert tilewright.Client()._url == "http://localhost:8477"
+
+
 HTTP = [
     ("code and an address", {"code": GOOD, "problem": "softmax"}, 202, "correct"),
     ("one line", {"code": ONE_LINE, "problem": "softmax"}, 202, "correct"),
@@ -220,6 +226,14 @@ HTTP = [
     ),
 ]
 PATHS = [
+    (
+        "GET of what takes POST",
+        "GET",
+        "/v1/evaluations",
+        None,
+        405,
+        "/v1/evaluations has no GET; it has POST",
+    ),
     ("an old path", "POST", "/v1/evaluate", {}, 404, "there is no such path; /docs lists all"),
     ("an unknown task", "GET", "/v1/tasks/nope", None, 404, "you have no task 'nope'"),
     ("an unknown name", "DELETE", "/v1/tasks/nope", None, 404, "you have no task 'nope'"),

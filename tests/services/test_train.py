@@ -14,8 +14,7 @@ pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
 from tests.conventions.tree import SOURCE
-from tests.training_fixtures import toy
-from tilewright import config as house
+from tests.training_fixtures import begun, cold_start, settings, silent, toy, weights
 from tilewright.config import ModelSection
 from tilewright.errors import InfrastructureError
 from tilewright.loop.policies.base import Message
@@ -34,6 +33,7 @@ from tilewright.testing.synth_world import SynthWorld
 
 KILLED = """
 import os, signal, sys
+from tilewright.rl.training_run import TrainingRun
 from pathlib import Path
 from tilewright.rl.engines.trl import checkpoints
 from tilewright.rl.engines.trl.reinforce import train_rl
@@ -57,6 +57,10 @@ if where == "judging":
 elif where == "saving":
     complete, fatal = checkpoints.complete, f"checkpoint-{count}"
     checkpoints.complete = lambda path: die() if path.name == fatal else complete(path)
+elif where == "logged":
+    record = TrainingRun.record
+    TrainingRun.record = lambda self, step, *given: (
+        record(self, step, *given), die() if step == count else None)
 train_rl(load_training(folder / "run.yaml"), folder, print, print)
 """
 TURNS = 16
@@ -65,11 +69,7 @@ TURNS = 16
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    made = tmp_path_factory.mktemp("train")
-    (made / "cold").mkdir()
-    train_sft(toy(made), made / "cold", silent)
-    (made / "cold" / "model").rename(made / "model")
-    return made
+    return cold_start(tmp_path_factory.mktemp("train"))
 
 
 @pytest.fixture(scope="module")
@@ -80,32 +80,18 @@ def whole(place):
     return folder
 
 
-def settings(place, *overrides):
-    return toy(place, f"model.path={place / 'model'}", *overrides)
-
-
-def begun(place, name, *overrides):
-    folder = place / name
-    folder.mkdir()
-    (folder / "run.yaml").write_text(house.dump(settings(place, *overrides)), encoding="utf-8")
-    return folder
-
-
-def silent(*_):
-    pass
-
-
-def weights(folder: Path) -> bytes:
-    return (folder / "model" / "model.safetensors").read_bytes()
-
-
 def told(folder):
     return [event.turn for event in read_events(folder) if isinstance(event, TurnFinished)]
 
 
 @pytest.mark.parametrize(
     ("where", "count", "from_step"),
-    [("judging", 2 * TURNS + 5, 2), ("judging", 3 * TURNS + 13, 2), ("saving", 4, 2)],
+    [
+        ("judging", 2 * TURNS + 5, 2),
+        ("judging", 3 * TURNS + 13, 2),
+        ("saving", 4, 2),
+        ("logged", 3, 2),
+    ],
 )
 def test_a_killed_run_resumes_with_the_same_result(place, whole, where, count, from_step):
     folder = begun(place, f"{where}{count}")
@@ -125,6 +111,11 @@ def test_a_killed_run_resumes_with_the_same_result(place, whole, where, count, f
     after = [turn.ask.id for turn in told(folder)]
     assert after[: len(before)] == before
     assert len(set(after)) == len(after) == 4 * TURNS + 8
+    steps = [(e.batch, e.step) for e in read_events(folder) if isinstance(e, Stepped)]
+    assert sorted(steps) == [
+        ("score00004", 4),
+        *((f"step{number:05}", number + 1) for number in range(4)),
+    ]
     assert all(path.stat().st_mtime_ns == then for path, then in sampled.items())
     assert weights(folder) == weights(whole)
 
@@ -145,6 +136,7 @@ def test_every_step_logs_its_metrics(whole):
         *("turn1/pass@4", "turn2/fast@1.2", "mismatch/most_log", "seconds/update", "rejected"),
     ):
         assert figures[name] is not None, name
+    assert 0.0 <= figures["groups_equal"] < 1.0
     assert figures["mismatch/within_0.001"] == 1.0
     assert figures["kl"] == pytest.approx(0.0, abs=1e-9)
     assert abs(figures["mismatch/most_log"]) < 1e-4
@@ -333,11 +325,11 @@ def test_the_phases_of_a_step_are_shown(place):
     names = [(done, total, phase.partition(",")[0]) for done, total, phase in seen]
     sampling, updating = "sampling and judging replies", "updating the model"
     assert names == [
-        (0, 2, sampling),
-        (0, 2, updating),
-        (1, 2, "saving"),
-        (1, 2, sampling),
-        (1, 2, updating),
-        (2, 2, "saving"),
+        (0, 2, f"step 1: {sampling}"),
+        (0, 2, f"step 1: {updating}"),
+        (1, 2, "step 1: saving"),
+        (1, 2, f"step 2: {sampling}"),
+        (1, 2, f"step 2: {updating}"),
+        (2, 2, "step 2: saving"),
     ]
     assert "tokens/s" in seen[3][2]

@@ -150,7 +150,7 @@ JUDGE = (
         UNIT + "evaluator/judge/test_number_formats.py",
         (
             "declared buffers keep their order",
-            "    return value.reshape(-1)[order].reshape(value.shape)\n",
+            "    return octets[order].view(value.dtype).reshape(value.shape)\n",
             "    return value.clone()\n",
         ),
     ),

@@ -26,8 +26,7 @@ from tilewright.errors import ConfigError, InfrastructureError, TilewrightError,
 from tilewright.executors.factory import device_model
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.run_folder import read_report
-from tilewright.reports.csv_markdown import known
-from tilewright.reports.run_comparison import change_text
+from tilewright.scoring.report_text import known
 
 PATHS_HELP = "Folder of packages that the candidate may import, mounted read-only."
 BAR_HELP = "Exit with 1 unless the lower end of the interval is at least X (or above X: '>X')."
@@ -122,6 +121,7 @@ def _check(given: dict[str, Any]) -> None:
 )
 @options.JSON
 @options.OUT
+@options.HOST
 @options.SETTINGS
 @setting("--reuse", "eval.reuse", "Return the stored report of an identical request.", is_flag=True)
 @option("--from-report", "REPORT", AGAIN_HELP)
@@ -205,6 +205,9 @@ def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> in
 
 
 def _watch(given: dict[str, Any], settings: Config, bar: Bar | None) -> NoReturn:
+    # It imports the state of searches, which takes longer than the rest of this module.
+    from tilewright.reports.run_comparison import change_text
+
     where, problem = Path(given["candidate"]), Path(given["problem"])
     places = [where, problem] if problem.exists() else [where]
     if not where.exists():

@@ -56,7 +56,7 @@ from tilewright.records.run_folder import create_run
 from tilewright.scoring.report_text import speed_text
 
 MAY_CHANGE = (
-    *("home", "runs", "executor", "loop.max_", "loop.max_concurrency", "model.base_url"),
+    *("home", "runs", "executor", "host", "loop.max_", "loop.max_concurrency", "model.base_url"),
     *("model.key_variable", "model.timeout_s", "model.retries", "model.retry_delay_s"),
     *("model.concurrency", "model.requests_per_minute", "model.usd_per_million_"),
     *("model.device", "eval.device", "loop.dispatcher"),
@@ -113,6 +113,7 @@ ASKING = "asking the model"
 @options.DEVICE
 @options.JSON
 @options.OUT
+@options.HOST
 @options.SETTINGS
 @options.VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above

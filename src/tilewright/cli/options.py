@@ -47,6 +47,15 @@ class DeviceOption(SettingOption):
         return {"eval.device": first, "eval.devices": several}
 
 
+class HostOption(SettingOption):
+    """The options `--host` and `--no-host`."""
+
+    def settings(self, value: bool | None) -> dict[str, object]:
+        """Return the value of the setting, if one of the options is given."""
+        words = {None: None, True: "always", False: "never"}
+        return {self.setting: words[value]}
+
+
 class OneOf(_Words):
     """One of several words."""
 
@@ -124,6 +133,13 @@ PROBLEM = option(
     shell_complete=completion.problems,
 )
 OUT = setting("--out", "runs", "Folder in which the run folder is made.", metavar="DIR")
+HOST = setting(
+    "--host/--no-host",
+    "host",
+    "Use a warm host, or go without; default: one is started at a terminal.",
+    cls=HostOption,
+    default=None,
+)
 DEVICE_HELP = "cpu, cuda, cuda:N, or several with commas."
 DEVICE = setting("--device", "eval.device", DEVICE_HELP, cls=DeviceOption, metavar="NAME")
 LANGUAGE = setting("--language", "loop.language", "Language of the candidates.", metavar="NAME")

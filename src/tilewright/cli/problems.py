@@ -18,6 +18,8 @@ from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.render import facts, show, show_result, table
 from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ProblemError
+from tilewright.families.nano.compositions import FAMILY
+from tilewright.families.nano.problem_files import GROUPS
 from tilewright.problems import imported_sets
 from tilewright.problems.description import about
 from tilewright.problems.hub import fetch
@@ -69,6 +71,7 @@ def list_problems(address: str, as_json: bool, **given: Any) -> int:  # noqa: AN
         known = f"imported: {', '.join(kept)}" if kept else "not imported"
         print_line(f"set {name}: {imported_sets.problem_set(name).about}; {known}")
     print_line(f"spaces of programs: {', '.join(f'spaces/{name}' for name in SPACES)}")
+    print_line(f"family of programs: {FAMILY}, {', '.join(f'{FAMILY}/{name}' for name in GROUPS)}")
     _, at, revision = address.partition("@")
     one = f"show {_name(found[0])}{at}{revision}"
     print_line(f"next: tilewright problems {f'lint {address}' if Path(address).exists() else one}")

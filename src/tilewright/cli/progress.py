@@ -42,9 +42,10 @@ SHOWN = {
     "timing": "timing: {case}",
     "waiting": "{message}",
     "retry": "evaluating again: {because}",
+    "host_lost": "{message}",
 }
 """The events that are shown, and their words."""
-LOUD = ("waiting", "retry")
+LOUD = ("waiting", "retry", "host_lost")
 """Events that are written without `verbose`, because the user may have to act."""
 
 

@@ -12,10 +12,10 @@ from rich.text import Text
 from tilewright.cli.output import printable
 from tilewright.cli.render import facts, table
 from tilewright.records.events import Turn
-from tilewright.reports.csv_markdown import TRAJECTORY_TURNS, known
+from tilewright.reports.csv_markdown import TRAJECTORY_TURNS
 from tilewright.reports.strategy_report import COLUMNS, DIFFERENCES, difference_texts
 from tilewright.scoring.headline import headline
-from tilewright.scoring.report_text import cut, speed_text
+from tilewright.scoring.report_text import cut, known, speed_text
 
 MAX_FLIPS = 10
 """Most candidates in the table of differing verdicts."""

@@ -15,12 +15,11 @@ from tilewright.cli.output import printable
 from tilewright.cli.render import facts, table
 from tilewright.records import CaseResult, Comparison, EvalReport, Finding, KernelTime, Profile
 from tilewright.records.codes import LabelName
-from tilewright.reports.csv_markdown import known
 from tilewright.reports.glossary import terms_of
 from tilewright.scoring import bootstrap
 from tilewright.scoring.bottlenecks import advice, launched_shapes
 from tilewright.scoring.occupancy import occupancy
-from tilewright.scoring.report_text import engineering, finding_text, short_time
+from tilewright.scoring.report_text import engineering, finding_text, known, short_time
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
 MAX_PRINTED_LINES = 40

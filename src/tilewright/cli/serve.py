@@ -20,6 +20,7 @@ from tilewright.errors import ConfigError
 from tilewright.executors.factory import is_cluster, open_cluster
 from tilewright.executors.local import LocalExecutor
 from tilewright.executors.ray_executor import RayExecutor
+from tilewright.executors.remote import DEFAULT_PORT
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.serve import auth
 
@@ -33,7 +34,7 @@ HOST_HELP = "Address at which the server listens."
 
 @click.group("serve", cls=CommandGroup, invoke_without_command=True)
 @option("--host", None, HOST_HELP, default="127.0.0.1", show_default=True)
-@number("--port", "Port of the server; 0: any free port.", 0, 65535, 8477)
+@number("--port", "Port of the server; 0: any free port.", 0, 65535, DEFAULT_PORT)
 @number("--workers", options.WORKERS_HELP, 1, 64, 2)
 @click.option(
     "--executor",

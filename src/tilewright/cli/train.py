@@ -6,6 +6,9 @@ import importlib
 import importlib.util
 import json
 import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +17,27 @@ import click
 from tilewright import config
 from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready_to_judge
 from tilewright.cli.output import print_line
-from tilewright.cli.run_output import check_unchanged, run_progress
+from tilewright.cli.progress import Progress
+from tilewright.cli.run_output import check_unchanged
 from tilewright.cli.train_replay import command as replay
 from tilewright.cli.usage_errors import CommandGroup
-from tilewright.errors import ConfigError
-from tilewright.records.event_log import read_events
+from tilewright.errors import ConfigError, writing
+from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.run_folder import create_run
-from tilewright.rl.training_config import TrainConfig, load_training
+from tilewright.rl.training_config import TrainConfig, load_training, with_more_steps
+from tilewright.rl.training_folder import has_samples
 from tilewright.rl.worlds import EVALUATOR
 
 ENGINE = "tilewright.rl.engines.trl"
 NEEDED = ("trl", "transformers", "datasets", "peft")
-MAY_CHANGE = ("machine.", "health.", "checkpoints.", "settings.home", "settings.executor")
+MAY_CHANGE = (
+    "machine.",
+    "health.",
+    "checkpoints.",
+    "settings.home",
+    "settings.executor",
+    "settings.host",
+)
 """Settings that a resumed run may change, by the beginning of their path."""
 
 
@@ -54,9 +66,9 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
     assistant's messages. The model is written to RUN/model, for `train rl` and
     `local:RUN/model`.
     """
-    settings, folder = _opened(given)
+    settings, folder = _opened(given, "check_sft")
     engine = importlib.import_module(f"{ENGINE}.sft")
-    with run_progress("train sft", folder) as progress:
+    with _training("train sft", folder, fresh=not given["resumed"]) as progress:
         document = engine.train_sft(settings, folder, progress.note, reached=progress.in_phase)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
@@ -75,11 +87,9 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     turn, and `tilewright view` shows it. --resume continues a run that was killed, and repeats no
     sample and no evaluation.
     """
-    settings, folder = _opened(given)
+    settings, folder = _opened(given, "check_rl")
     engine = importlib.import_module(f"{ENGINE}.reinforce")
-    if settings.world == EVALUATOR:
-        ready_to_judge(settings.settings)
-    with run_progress("train rl", folder) as progress:
+    with _training("train rl", folder, fresh=not given["resumed"]) as progress:
         document = engine.train_rl(
             settings, folder, progress.note, progress, reached=progress.in_phase
         )
@@ -90,14 +100,33 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     return 0
 
 
-def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
+@contextmanager
+def _training(verb: str, folder: Path, *, fresh: bool) -> Iterator[Progress]:
+    """Show the progress of a run. If it ends early, name the command that resumes it.
+
+    A run that has sampled nothing has nothing to resume; the folder of a fresh one is removed.
+    """
+    with Progress(verb) as progress:
+        try:
+            yield progress
+        except BaseException:
+            if has_samples(folder):
+                progress.note(f"to resume: tilewright {verb} --resume {folder}")
+            elif fresh:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
+    """Return the settings and the folder of a run, which `check` of the engine has accepted."""
     changes = list(given["overrides"])
     for name, path in (("device", "machine.device"), ("out", "settings.runs")):
         changes += [f"{path}={given[name]}"] if given[name] else []
     if not given["resumed"]:
         if not given["file"]:
             raise ConfigError("train needs a CONFIG, or --resume RUN")
-        settings = _installed(load_training(Path(given["file"]), changes))
+        settings = load_training(Path(given["file"]), changes)
+        _check(settings, check, fresh=True)
         return settings, create_run(settings.settings.runs, config.dump(settings))
     if given["file"] or given["out"]:
         raise ConfigError("--resume keeps the settings of the run; leave out CONFIG and --out")
@@ -105,15 +134,26 @@ def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
     next(read_events(folder, left_out=lambda _: None), None)
     before = load_training(folder / "run.yaml", recorded=True)
     settings = load_training(folder / "run.yaml", changes, recorded=True)
-    check_unchanged(folder, before, settings, MAY_CHANGE)
-    return _installed(settings), folder
+    longer = with_more_steps(before, settings, folder)
+    check_unchanged(folder, longer, settings, MAY_CHANGE)
+    _check(settings, check, fresh=False)
+    if longer is not before:
+        # The log's lock keeps a running process of this run from being changed.
+        with EventLog(folder), writing(folder):
+            fresh = folder / "run.yaml.new"
+            fresh.write_text(config.dump(longer), encoding="utf-8")
+            fresh.replace(folder / "run.yaml")
+    return settings, folder
 
 
-def _installed(settings: TrainConfig) -> TrainConfig:
+def _check(settings: TrainConfig, name: str, *, fresh: bool) -> None:
+    """Refuse settings that cannot be trained with."""
     log = settings.health.log
     if log != "none" and importlib.util.find_spec(log) is None:
         raise ConfigError(f"health.log is {log}, which is not installed: pip install {log}")
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
-    return settings
+    if name == "check_rl" and settings.world == EVALUATOR:
+        ready_to_judge(settings.settings)
+    getattr(importlib.import_module(f"{ENGINE}.preflight"), name)(settings, fresh=fresh)

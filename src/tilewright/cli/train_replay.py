@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
     Found = dict[Preset, list[Replayed]]
 
-NO_MISMATCH = "mismatch rejection (MRS) is not computed: logs lack the trainer's log-probabilities"
+NO_MISMATCH = (
+    "mismatch rejection (MRS) is not computed: this run has no log-probabilities of a trainer"
+)
+AS_TRAINED = "as trained"
+"""Name of the row with the settings of the run itself."""
 UNCHECKED_HELP = (
     "Reward rejected answers as if no check had run. The verdicts remain those of the log."
 )
@@ -46,11 +50,12 @@ HEADS = {
     "advantage_rms": "rms A",
     "filtered": "filtered",
     "kept_profiling": "PRS keeps",
+    "kept_mismatch": "MRS keeps",
     "learned": "in the loss",
 }
 LEFT = ("preset", "batch, turn", "turn", "verdict", "out")
 """Columns of text. The others hold numbers."""
-SHARES = ("correct", "filtered", "kept_profiling", "learned")
+SHARES = ("correct", "filtered", "kept_profiling", "kept_mismatch", "learned")
 
 
 @click.command("replay")
@@ -60,7 +65,7 @@ SHARES = ("correct", "filtered", "kept_profiling", "learned")
     "names",
     multiple=True,
     type=options.OneOf(list(PRESETS)),
-    help="Preset of the estimator. Repeatable; default: all of them.",
+    help="Preset of the estimator. Repeatable; default: the settings of the run, and all presets.",
 )
 @click.option("--seed", type=int, help="Seed of PRS; default: the seed of the run, else 0.")
 @switch("--without-checks", UNCHECKED_HELP)
@@ -80,17 +85,24 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
     folder = Path(run)
     batches = _chosen(rl.read_batches(folder, checks=not given["without_checks"]), given)
     seed = given["seed"] if given["seed"] is not None else _seed_of(folder)
-    presets = [preset(name) for name in names or PRESETS]
-    found = {each: [rl.replay(batch, each, seed) for batch in batches] for each in presets}
+    found: Found = {}
+    if not names and (trained := rl.trained_settings(folder)) is not None:
+        own = trained.estimator().model_copy(update={"name": AS_TRAINED})
+        paid = rl.read_batches(folder, checks=trained.settings.reward.checks)
+        found[own] = [rl.replay(batch, own, seed) for batch in _chosen(paid, given)]
+    for each in map(preset, names or PRESETS):
+        found[each] = [rl.replay(batch, each, seed) for batch in batches]
+    lacking = any(batch.log_ratios is None for batch in batches)
     if given["as_json"]:
-        click.echo(json.dumps(_document(run, seed, found, given), indent=1))
+        click.echo(json.dumps(_document(run, seed, found, given, lacking), indent=1))
     elif given["explained"]:
         for parts in found.values():
             click.echo(explain(parts[0].preset))
             show(_masks_table(parts[0]))
     else:
         show(Group(*_tables(found)))
-    print_line(NO_MISMATCH)
+    if lacking:
+        print_line(NO_MISMATCH)
     return 0
 
 
@@ -114,7 +126,9 @@ def _seed_of(folder: Path) -> int:
     return seed if isinstance(seed, int) else 0
 
 
-def _document(run: str, seed: int, found: Found, given: dict[str, Any]) -> dict[str, Any]:
+def _document(
+    run: str, seed: int, found: Found, given: dict[str, Any], lacking: bool
+) -> dict[str, Any]:
     from tilewright.rl.replay import masks, replay_metrics
 
     def batch(part: Replayed) -> dict[str, Any]:
@@ -133,7 +147,7 @@ def _document(run: str, seed: int, found: Found, given: dict[str, Any]) -> dict[
         for each, parts in found.items()
     }
     checks = not given["without_checks"]
-    head = {"run": run, "seed": seed, "checks": checks, "mismatch": NO_MISMATCH}
+    head = {"run": run, "seed": seed, "checks": checks, "mismatch": NO_MISMATCH if lacking else ""}
     return {**head, "presets": presets}
 
 

@@ -15,6 +15,7 @@ from tilewright.config.loader import (
     leaves,
     load,
     load_around,
+    whole_environment,
 )
 from tilewright.config.renamed import RENAMED_SETTINGS, RENAMED_TRAINING
 from tilewright.config.schema import (
@@ -44,4 +45,5 @@ __all__ = [
     "load",
     "load_around",
     "settings_of",
+    "whole_environment",
 ]

@@ -147,6 +147,11 @@ def environment(names: Iterable[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
+def whole_environment() -> dict[str, str]:
+    """Return all variables of this process."""
+    return dict(os.environ)
+
+
 def _layers(
     file: Path | None,
     overrides: Sequence[str],

@@ -164,8 +164,8 @@ class RewardSection(Section):
     name: Literal["tilewright", "paper", "released_code", "speed"] = "tilewright"
     """Formula of the reward. All formulas use the same verdict."""
     checks: bool = True
-    """`false`: a rejected reply earns the reward of a correct one. This is for ablations: the
-    evaluator still runs every check, in the same sandbox."""
+    """`false`: a rejected reply earns the reward of a correct one, also in `train rl`. This is for
+    ablations: the evaluator still runs every check, in the same sandbox."""
     on_unjudged: Literal["raise", "zero", "none"] = "raise"
     """Reward of an unjudged reply, after all retries: an error, 0 or `None`. TRL reads `None` as
     "this reward does not apply"; verl does not accept it."""
@@ -221,6 +221,9 @@ class Config(Section):
     """Where candidates are evaluated: `local`, a server (`http://x:TOKEN@host:port`) or a cluster.
     A Ray cluster is `ray` (started here), `ray:auto` or `ray:HOST:PORT`. With `?accelerator=NAME`
     after it, only devices of that kind are used. `census:FILE` answers from recorded verdicts."""
+    host: Literal["auto", "always", "never"] = "auto"
+    """Whether `local` evaluations use a warm host, which keeps supervisors up in the background.
+    `auto` starts one only at a terminal, outside of CI and Slurm. `never` uses none."""
     eval: EvalSection = EvalSection()
     model: ModelSection = ModelSection()
     models: dict[str, NamedModel] = Field(default_factory=dict)

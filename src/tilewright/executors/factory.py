@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from tilewright.config import LOCAL, RAY, Config
+from tilewright.config import LOCAL, RAY, Config, environment
 from tilewright.errors import ConfigError
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.executors.base import Executor
 from tilewright.executors.census_executor import PREFIX, CensusExecutor
-from tilewright.executors.local import LocalExecutor
+from tilewright.executors.host_connection import BATCH_VARIABLES, HostConnector, may_start
+from tilewright.executors.local import LocalExecutor, without_host
 from tilewright.executors.ray_executor import RayExecutor
 from tilewright.executors.remote import RemoteExecutor
 
@@ -21,7 +23,12 @@ _leased: dict[str, RayExecutor] = {}
 def open_executor(settings: Config, workers: int = 1) -> Executor:
     """Return the executor of these settings: this machine's, a cluster's, a server's, a census."""
     if settings.executor == LOCAL:
-        return LocalExecutor(settings.home, workers, settings.eval.devices)
+        attach = without_host
+        if settings.host != "never":
+            terminal = sys.stderr is not None and sys.stderr.isatty()
+            starts = may_start(settings.host, environment(BATCH_VARIABLES), terminal=terminal)
+            attach = HostConnector(settings.home, starts).attach
+        return LocalExecutor(settings.home, workers, settings.eval.devices, attach=attach)
     if is_cluster(settings.executor):
         return _leased.pop(_lease_key(settings), None) or open_cluster(settings)
     if is_census(settings.executor):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence, Set
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tilewright import errors
+from tilewright.evaluator.devices.devices import find_device, plan_cores
+from tilewright.evaluator.processes.host import ForkserverPlan, forkserver_plan
 from tilewright.executors.base import Progress, WorkerPool, failure, ignore_progress
 from tilewright.executors.scheduling import WorkerLoad
 from tilewright.records import EvalReport, EvalRequest
@@ -26,6 +30,13 @@ POLL_S = 0.5
 """Seconds between two calls of `idle` while a request waits for a supervisor."""
 MIN_CORES_PER_DEVICE = 2
 """Cores of a device: one times, one does everything else."""
+Attach = Callable[[ForkserverPlan], Channel | None]
+_LOST = (ChannelClosed, DeadlineExceeded, FrameError)
+
+
+def without_host(plan: ForkserverPlan) -> Channel | None:  # noqa: ARG001 - the type of `attach`
+    """Attach to nothing."""
+    return None
 
 
 class LocalExecutor(WorkerPool["Supervisor"]):
@@ -40,6 +51,7 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         devices: devices that share the work, each with a part of the cores. A request then runs
             on any of them; without them it runs on the device that it names.
         cores: cores to use if others have leased the rest.
+        attach: connects to a supervisor of a warm host, or returns `None` if there is no host.
     """
 
     def __init__(
@@ -49,6 +61,7 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         devices: Sequence[str] = (),
         *,
         cores: tuple[int, ...] = (),
+        attach: Attach = without_host,
     ) -> None:
         if workers < 1:
             raise errors.ConfigError(f"an executor needs at least one worker, not {workers}")
@@ -57,7 +70,9 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         places: list[tuple[str | None, tuple[int, ...]]]
         places = [(name, cores or part) for name, part in parts] or [(None, ())]
         count = max(workers, len(places))
-        self.supervisors = [Supervisor(home, *places[n % len(places)]) for n in range(count)]
+        self.supervisors = [
+            Supervisor(home, *places[n % len(places)], attach) for n in range(count)
+        ]
 
     def evaluate(
         self,
@@ -127,24 +142,27 @@ def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
 
 
 class Supervisor(WorkerLoad):
-    """One supervisor process, started with its first request. It judges one request at a time.
+    """One supervisor process, attached or started with its first request. It judges one at a time.
 
     Without `device` it judges on the device that a request names, without `cores` on all cores.
     """
 
-    def __init__(self, home: Path, device: str | None, cores: tuple[int, ...]) -> None:
+    def __init__(
+        self, home: Path, device: str | None, cores: tuple[int, ...], attach: Attach = without_host
+    ) -> None:
         super().__init__()
         self._home = home
         self.device = device
         self._cores = cores
+        # A supervisor of a host has the cores of this process.
+        self._attach = without_host if cores else attach
         self.idle_at = 0.0
         """When it finished its last request, by the monotonic clock."""
+        self.pid: int | None = None
         self._channel: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
+        """Its process; `None`: it is a warm host's, or not started."""
+        self._aborted = False
 
     def call(
         self,
@@ -154,44 +172,65 @@ class Supervisor(WorkerLoad):
         progress: Progress,
         idle: Callable[[], None] | None = None,
     ) -> bytes:
-        """Send a request, and return the result once the process has sent it."""
+        """Send a request, and return the result once the process has sent it.
+
+        If a supervisor of a warm host is lost, another one, of our own, gets the request.
+        """
         if self.device is not None:
             request = request.model_copy(update={"device": self.device})
         try:
-            channel = self._channel or self._start()
+            channel = self._channel or self._start(request.device)
             channel.send(kind, fields, request.to_json().encode())
-            while True:
-                frame = channel.receive(None, idle)
-                if frame.kind == "event":
-                    progress(frame.fields.pop("event"), frame.fields)
-                elif frame.kind == "broken":
-                    # The supervisor ends after an internal error; the next request starts another.
-                    self.stop()
-                    raise errors.InfrastructureError(frame.fields["message"])
-                elif frame.kind == "failed":
-                    raise failure(frame.fields)
-                else:
-                    return frame.body
-        except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+            return self._answer(channel, progress, idle)
+        except _LOST as error:
+            hosted = self._process is None
             self.stop()
-            raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
+            if not hosted or self._aborted:
+                raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
         except BaseException as error:
             # An interrupt leaves an exchange unfinished, so the next one needs another process.
             if not isinstance(error, errors.TilewrightError):
                 self.stop()
             raise
+        self._attach = without_host
+        progress("host_lost", {"message": "the warm host was lost; going on without it"})
+        return self.call(kind, fields, request, progress, idle)
 
-    def _start(self) -> Channel:
-        ours, theirs = socket.socketpair()
+    def _answer(
+        self, channel: Channel, progress: Progress, idle: Callable[[], None] | None
+    ) -> bytes:
+        while True:
+            frame = channel.receive(None, idle)
+            if frame.kind == "event":
+                progress(frame.fields.pop("event"), frame.fields)
+            elif frame.kind == "broken":
+                # The supervisor ends after an internal error; the next request gets another.
+                self.stop()
+                raise errors.InfrastructureError(frame.fields["message"])
+            elif frame.kind == "failed":
+                raise failure(frame.fields)
+            else:
+                return frame.body
+
+    def _start(self, device: str) -> Channel:
         try:
             self._home.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise errors.ConfigError(
                 f"home {self._home}: cannot be made ({error.strerror}); set TILEWRIGHT_HOME"
             ) from error
+        cores = plan_cores(list(self._cores or os.sched_getaffinity(0)))
+        plan = forkserver_plan(find_device(device), cores)
+        channel = self._channel = self._attach(plan) or self._launch(plan)
+        self.pid = channel.receive(time.monotonic() + START_S).fields["pid"]
+        return channel
+
+    def _launch(self, plan: ForkserverPlan) -> Channel:
+        ours, theirs = socket.socketpair()
         # -P: a candidate in the current folder may be named like a module.
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.server"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
+        command += ["--forkserver", json.dumps(asdict(plan))]
         if self._cores:
             command += ["--cores", ",".join(map(str, self._cores))]
         self._process = subprocess.Popen(
@@ -202,21 +241,23 @@ class Supervisor(WorkerLoad):
             process_group=0,
         )
         theirs.close()
-        channel = Channel(ours)
-        channel.receive(time.monotonic() + START_S)
-        self._channel = channel
-        return channel
+        return Channel(ours)
 
     def abort(self) -> None:
         """Kill the process and its children; a caller that waits for it gets an error."""
+        self._aborted = True
         if (process := self._process) is not None:
             process.kill()
+        elif (channel := self._channel) is not None:
+            # The warm host's supervisor ends when its client is gone.
+            channel.shut_down()
 
     def stop(self) -> None:
-        """End the process and wait until it is gone."""
+        """End the process and wait until it is gone; a warm host's goes back to the host."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+        self.pid = None
         if self._process is not None:
             try:
                 self._process.wait(timeout=STOP_S)

@@ -41,6 +41,10 @@ MAX_SUBMISSIONS = 5
 """Submissions of one request to a server that forgets its task each time."""
 MAX_DETAIL_CHARS = 500
 """Characters of a server's answer that an error message repeats."""
+DEFAULT_PORT = 8477
+"""Port of `tilewright serve`, unless it gets another one."""
+LOCAL_SERVER = f"http://localhost:{DEFAULT_PORT}"
+"""Address of a server of this machine."""
 RETRIED = (429, 502, 503, 504)
 """Statuses after which the client sends the same request again."""
 Answer = TypeVar("Answer")
@@ -110,7 +114,9 @@ class RemoteExecutor(Executor):
         ConfigError: the address is invalid, or the extra `client` is not installed.
     """
 
-    def __init__(self, url: str, *, token: str | None = None, patience_s: float = 300.0) -> None:
+    def __init__(
+        self, url: str = LOCAL_SERVER, *, token: str | None = None, patience_s: float = 300.0
+    ) -> None:
         parts = urlsplit(url if isinstance(url, str) else "")
         try:
             port = parts.port

@@ -3,7 +3,8 @@
 An address is `SET[/GROUP][/NUMBER][@REVISION]`: `kernelbench`, `kernelbench/level1`,
 `kernelbench/level1/12`, `kernelbench/level1-12`. It may also be `spaces/NAME`, the problem of a
 space of programs, or the path of a problem or of a folder of problems. A file of KernelBench's rows
-works too: JSON lines, a JSON array or parquet.
+works too: JSON lines, a JSON array or parquet. `nano`, `nano/train`, `nano/held_out` and
+`nano/NAME` are problems of the family nano.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from tilewright.errors import ProblemError, RecordError, suggestion
+from tilewright.families.nano.compositions import COMPOSITIONS, FAMILY
+from tilewright.families.nano.problem_files import GROUPS, compositions_of, source_of
 from tilewright.problems.loader import (
     BUNDLED,
     MAX_QUOTED,
     TEMPLATE,
     bundled_names,
     find_problem,
+    parse_problem,
     read_problem,
 )
 from tilewright.problems.sets.base import Found, ProblemSet
@@ -109,6 +113,8 @@ def find_problems(address: str, home: Path, left_out: LeftOut = lambda _: None) 
         return [find_problem(address)]
     base, _, revision = address.partition("@")
     name, _, rest = base.partition("/")
+    if name == FAMILY and not os.path.isdir(path):
+        return family_problems(rest)
     if name == SPACES_GROUP and not os.path.isdir(path):
         return space_problems(rest)
     if name not in catalogue("problem_sets"):
@@ -133,6 +139,24 @@ def space_problems(name: str = "") -> list[Problem]:
     if not chosen:
         raise ProblemError(f"no space {name!r}; known: {', '.join(SPACES)}")
     return [read_problem(space.problem_path, group=f"{SPACES_GROUP}/") for space in chosen]
+
+
+def family_problems(group: str = "") -> list[Problem]:
+    """Return the problems of the family nano: all, those of `train` or `held_out`, or one by name.
+
+    Raises:
+        ProblemError: there is no such group or problem.
+    """
+    try:
+        chosen = compositions_of(group)
+    except KeyError:
+        known = (*GROUPS, *(item.name for item in COMPOSITIONS))
+        hint = suggestion(group, known) or f"known: {', '.join(known)}"
+        raise ProblemError(f"no problem {group!r} in {FAMILY}; {hint}") from None
+    return [
+        parse_problem(source_of(item), item.id, item.name, item.id, f"{item.name}.py")
+        for item in chosen
+    ]
 
 
 def known_problems(home: Path) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from typing import Any
 from tilewright.reports.loader import Gathered, Run
 from tilewright.reports.strategy_report import with_texts
 from tilewright.scoring.headline import headline
+from tilewright.scoring.report_text import known
 from tilewright.scoring.summary import group_of
 
 COLUMNS = (
@@ -100,11 +101,6 @@ def as_markdown(gathered: Gathered, title: str) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
-
-
-def known(template: str, *values: float | None) -> str:
-    """Return the template with the values, or an empty text if one of them is unknown."""
-    return "" if None in values else template.format(*values)
 
 
 def _headline(numbers: dict[str, Any]) -> list[str]:

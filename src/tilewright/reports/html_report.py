@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.records import EvalReport
 from tilewright.records.events import EvalSummary, Turn
-from tilewright.reports.csv_markdown import MAX_FLIPS, known
+from tilewright.reports.csv_markdown import MAX_FLIPS
 from tilewright.reports.glossary import heading_terms, terms_html
 from tilewright.reports.loader import Gathered, Run, device_of, title_of
 from tilewright.reports.strategy_report import trajectory_name, with_texts
@@ -24,7 +24,7 @@ from tilewright.scoring.headline import headline
 from tilewright.scoring.intervals import NOISY_HALF_WIDTH, STRETCH
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.paired_times import paired_times
-from tilewright.scoring.report_text import NOT_CERTAIN
+from tilewright.scoring.report_text import NOT_CERTAIN, known
 from tilewright.scoring.roofline import roofline_points
 from tilewright.scoring.summary import explained_by_run, group_of
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tilewright.errors import RecordError
 from tilewright.rl.advantages import group_mean, leave_one_out, reinforce, turn_groups
 from tilewright.rl.coverage_sampling import keep
 from tilewright.rl.filters import last_rewards, no_regress, spread_prompts
 from tilewright.rl.loss import row_weights
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
-from tilewright.rl.mismatch_sampling import Rejection, reject
+from tilewright.rl.mismatch_sampling import Rejection, reject, require_kept
 from tilewright.rl.presets import Preset
 from tilewright.rl.returns import discounted, of_trajectories
 
@@ -113,19 +114,35 @@ def estimate_rows(
         RecordError: shapes do not fit, or nothing is left to learn from.
     """
     require_shape("generated", generated[..., 0], estimate.returns.values.shape)
-    mismatch = reject(before, sampler, generated, **preset.mismatch.model_dump())
+    compared = compared_tokens(estimate, generated, preset)
+    if not bool(compared.any()):
+        raise RecordError(
+            "no turn has a return that no filter drops: there is nothing to learn from"
+        )
+    mismatch = reject(before, sampler, compared, **preset.mismatch.model_dump(exclude={"over"}))
+    require_kept(mismatch)
     sampling, loss = preset.sampling, preset.loss
     planned = sampling.prompts * sampling.rollouts * sampling.turns
     if loss.aggregation == "token-mean":
         planned *= sampling.reply_tokens
     weights = row_weights(
-        mismatch.written,
+        generated.sum(-1),
         torch.where(estimate.learned, mismatch.left, 0),
         **loss.model_dump(include={"aggregation", "denominator", "scale"}),
         planned=planned if loss.denominator == "planned" else None,
     )
     tokens = mismatch.tokens & estimate.learned[..., None]
     return LossRows(zero_filled(estimate.advantages), tokens, weights, mismatch)
+
+
+def compared_tokens(estimate: TurnEstimate, generated: Tensor, preset: Preset) -> Tensor:
+    """Return the tokens that mismatch rejection compares, bool (B, T, L).
+
+    Under `over: learnable` a turn without a return, or one that a filter drops, has none of them.
+    """
+    if preset.mismatch.over == "generated":
+        return generated
+    return generated & estimate.returns.known[..., None]
 
 
 def _advantages(returns: Masked, rewards: Masked, turns: TurnVerdicts, preset: Preset) -> Masked:

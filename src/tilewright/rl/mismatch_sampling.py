@@ -129,8 +129,7 @@ def reject(
     a veto. A `min_ratio` of `None` is no limit.
 
     Raises:
-        ConfigError: the bounds are not 0 < low <= high, `min_ratio` is not in (0, 1], or nothing
-            is kept.
+        ConfigError: the bounds are not 0 < low <= high, or `min_ratio` is not in (0, 1].
         RecordError: as in `ratios`.
     """
     if not 0.0 < low <= high < math.inf or not (min_ratio is None or 0.0 < min_ratio <= 1.0):
@@ -156,14 +155,21 @@ def reject(
         logs = mean_log_ratios(found, level=level)
         outside = logs.known & ~((logs.values >= lowest) & (logs.values <= highest))
         tokens = generated & ~(outside | vetoed)[..., None]
-    left = tokens.sum(-1)
-    if not bool((left > 0).any()):
+    return Rejection(tokens, found.written, tokens.sum(-1), outside, vetoed)
+
+
+def require_kept(found: Rejection) -> None:
+    """Refuse a rejection that keeps no token.
+
+    Raises:
+        ConfigError: it keeps none; the message names the number of vetoes.
+    """
+    if not bool((found.left > 0).any()):
         raise ConfigError(
             f"mismatch rejection kept none of {int((found.written > 0).sum())} turns, "
-            f"{int(vetoed.sum())} of them by the veto; let sampler and trainer compute in one "
-            "precision, or widen the bounds"
+            f"{int(found.vetoed.sum())} of them by the veto; let sampler and trainer compute in "
+            "one precision, or widen the bounds"
         )
-    return Rejection(tokens, found.written, left, outside, vetoed)
 
 
 def _chunks(before: Tensor, sampler: Tensor, generated: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -131,6 +131,12 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         fixed="not applicable",
         ours="nothing is computed from it",
     ),
+    Disagreement(
+        "tokens in the mean of mismatch rejection",
+        "all of the sequence",
+        "those still in the loss after the filter of relapses and the mask of errors",
+        ("mismatch.over",),
+    ),
 )
 
 

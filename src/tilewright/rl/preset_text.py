@@ -45,7 +45,7 @@ sampling
 dropped, a turn without room is absent
 
 optimizer
-  AdamW, rate {o.learning_rate:g} constant, weight decay {o.weight_decay:g}, gradient norm at most \
+  AdamW, {rate}, weight decay {o.weight_decay:g}, gradient norm at most \
 {o.max_grad_norm:g}
   {o.steps} steps, one a rollout batch
 
@@ -69,8 +69,12 @@ _UNJUDGED = {
 _KEPT = {
     "token": "a token is kept iff {m.low:g} <= rho <= {m.high:g}",
     "turn": "a turn is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over its tokens   (eq. 6)",
-    "trajectory": "a trajectory is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over all "
-    "generated tokens of all its turns   (eq. 6)",
+    "trajectory": "a trajectory is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over {over}"
+    "   (eq. 6)",
+}
+_OVER = {
+    "generated": "all generated tokens of all its turns",
+    "learnable": "the tokens of its turns with a return that no filter drops",
 }
 _MEANS = {"geometric": "exp(mean log rho)", "arithmetic": "mean rho"}
 _CHANCES = {
@@ -87,6 +91,11 @@ _ALONE = {
     "return": "A = G, a baseline of 0",
     "zero": "A = 0",
     "none": "no advantage, it leaves the loss",
+}
+_SCHEDULES = {
+    "constant": "constant",
+    "linear": "falling linearly to 0 after the last step",
+    "cosine": "falling as a cosine to 0 after the last step",
 }
 _COUNTED = {
     "kept": "what is kept",
@@ -113,6 +122,7 @@ def explain(preset: Preset) -> str:
         e=preset.evaluation,
         speed=_SPEED[preset.reward.speedup_estimate],
         unjudged=_UNJUDGED[preset.returns.unjudged],
+        rate=_rate(preset),
         trials=preset.evaluation.timing_trials or "as the timing plan says",
         **{name: "\n".join(f"  {line}" for line in lines) for name, lines in parts.items()},
     )
@@ -137,7 +147,9 @@ def _mismatch(preset: Preset) -> Iterator[str]:
         yield "off"
         return
     yield "rho = exp(log p of the trainer before the step - log p of the sampler)"
-    yield _KEPT[section.level].format(m=section, mean=_MEANS[section.mean])
+    yield _KEPT[section.level].format(
+        m=section, mean=_MEANS[section.mean], over=_OVER[section.over]
+    )
     if section.min_ratio is not None:
         yield f"a turn with any rho < {section.min_ratio:g} is dropped, whatever w is"
     yield "rho multiplies nothing"
@@ -158,6 +170,14 @@ def _advantage(preset: Preset) -> Iterator[str]:
     yield _ADVANTAGES[section.estimator].format(spread=spread)
     if section.estimator != "reinforce":
         yield f"alone in its group: {_ALONE[section.alone]}"
+
+
+def _rate(preset: Preset) -> str:
+    section = preset.optimizer
+    rate = f"rate {section.learning_rate:g}"
+    if section.warmup_steps:
+        rate = f"rate rising over {section.warmup_steps} steps to {section.learning_rate:g}, then"
+    return f"{rate} {_SCHEDULES[section.schedule]}"
 
 
 def _loss(preset: Preset) -> Iterator[str]:

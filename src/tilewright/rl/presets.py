@@ -25,6 +25,9 @@ Level = Literal["off", "token", "turn", "trajectory"]
 """The unit that mismatch rejection keeps or drops."""
 Mean = Literal["geometric", "arithmetic"]
 """How the ratios of a turn or a trajectory become one number."""
+Over = Literal["generated", "learnable"]
+"""The tokens of a mean ratio: all `generated` ones, or those of turns that have a return and that
+no filter drops."""
 ProfilingMode = Literal["soft", "hard", "off"]
 """`soft` keeps by chance, rising with the coverage; `hard` cuts."""
 Aggregation = Literal["seq-mean-token-sum", "seq-mean-token-mean", "token-mean"]
@@ -32,6 +35,8 @@ Aggregation = Literal["seq-mean-token-sum", "seq-mean-token-mean", "token-mean"]
 Denominator = Literal["kept", "all", "planned"]
 """The number of items that a mean divides by: those `kept` in the loss, `all` generated ones, or
 the `planned` ones. Only `planned` depends on no reward."""
+Schedule = Literal["constant", "linear", "cosine"]
+"""The learning rate after the warm-up."""
 Spread = Literal[0, 1]
 """Degrees of freedom that a standard deviation gives up."""
 
@@ -90,6 +95,9 @@ class MismatchSection(Section):
     """Unit that is kept or dropped. `off` keeps all."""
     mean: Mean = "geometric"
     """How the ratios of a turn or a trajectory become one number."""
+    over: Over = "generated"
+    """Tokens of the mean: all `generated` ones, or only those of `learnable` turns, which have a
+    return and which no filter drops."""
     low: float = Field(default=0.999, gt=0)
     """Lowest mean ratio that is kept."""
     high: float = Field(default=1.001, gt=0)
@@ -162,10 +170,16 @@ class SamplingSection(Section):
 
 
 class OptimizerSection(Section):
-    """AdamW with a constant learning rate and one step per batch."""
+    """AdamW with one step per batch."""
 
     learning_rate: float = Field(default=1e-6, gt=0)
-    """Learning rate of AdamW, the same at each step."""
+    """Learning rate of AdamW after the warm-up."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Steps over which the learning rate rises in equal parts. The first steps of AdamW move each
+    weight by the whole rate, whatever the gradient is."""
+    schedule: Schedule = "constant"
+    """Learning rate after the warm-up: `constant`, or falling to almost 0 at the last step,
+    `linear` or as a `cosine`."""
     weight_decay: float = Field(default=0.01, ge=0)
     """Decoupled weight decay of AdamW."""
     max_grad_norm: float = Field(default=1.0, gt=0)
@@ -234,6 +248,7 @@ RELEASED_CODE = Preset(
     reward=RewardFormula(correct=0.5, speed=0.5, coverage=0.5),
     returns=ReturnSection(unjudged="trajectory"),
     advantage=AdvantageSection(grpo_singleton="return"),
+    mismatch=MismatchSection(over="learnable"),
     filters=FilterSection(zero_variance=True, regress=True),
     sampling=SamplingSection(context_tokens=18432),
     optimizer=OptimizerSection(steps=230),

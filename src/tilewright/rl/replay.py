@@ -1,32 +1,37 @@
 """The estimator applied to an existing event log: no device, no model, no new evaluation.
 
-Mismatch rejection is left out: it needs log-probabilities of a trainer, which no log holds.
+Mismatch rejection needs the log-probabilities of a trainer, which only runs of `train rl` have.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from tilewright.errors import RecordError
+from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, EvalSummary, RunStarted, TurnFinished
 from tilewright.records.run_folder import read_report
 from tilewright.rl.coverage_sampling import keep_chance
-from tilewright.rl.estimator import TurnEstimate, TurnVerdicts, estimate_turns
+from tilewright.rl.estimator import TurnEstimate, TurnVerdicts, compared_tokens, estimate_turns
 from tilewright.rl.masked_tensors import Masked, listed, zero_filled
+from tilewright.rl.mismatch_sampling import reject
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import judged
+from tilewright.rl.tokens import log_ratio_file, read_log_ratios
+from tilewright.rl.training_config import TrainConfig, load_training
 from tilewright.rl.training_rows import turns_from
 from tilewright.scoring.rewards import without_checks
 
+MIN_LOG_RATIO = -1e4
+"""A token that the trainer rules out has minus infinity, which every bound rejects as well."""
 Row = dict[str, Any]
 Cell = tuple[str | None, EvalSummary | None]
 """The id of a turn's request, and its first judgement."""
@@ -64,6 +69,19 @@ class RecordedBatch:
     """Ids of requests, (B, T); `None` for an absent turn."""
     judgements: tuple[tuple[EvalSummary | None, ...], ...]
     """First judgements, (B, T); `None` where there is none."""
+    log_ratios: Path | None = None
+    """File of the trainer's log-probabilities minus the sampler's; `None`: the run has none."""
+
+
+def trained_settings(folder: Path) -> TrainConfig | None:
+    """Return the settings of a run of `train rl`; `None`: it is another run, or has lost them."""
+    begun = next(read_events(folder, left_out=lambda _: None), None)
+    if not isinstance(begun, RunStarted) or begun.kind != "train":
+        return None
+    try:
+        return load_training(folder / "run.yaml", recorded=True)
+    except ConfigError:
+        return None
 
 
 def read_batches(folder: Path, *, checks: bool = True) -> list[RecordedBatch]:
@@ -89,7 +107,9 @@ def read_batches(folder: Path, *, checks: bool = True) -> list[RecordedBatch]:
         trajectory[place.turn] = (turn.ask.id, judgement)
     if not begun:
         raise RecordError(f"{folder}: its event log has no beginning")
-    batches = [_batch(name, rows) for name, rows in found.items() if not name.startswith("score")]
+    batches = [
+        _batch(name, rows, folder) for name, rows in found.items() if not name.startswith("score")
+    ]
     if not any(item for batch in batches for row in batch.judgements for item in row):
         raise RecordError(f"{folder}: no answer in it was judged, so there are no rewards")
     return batches
@@ -104,13 +124,34 @@ def _unchecked(judgement: EvalSummary, folder: Path) -> EvalSummary:
     return without_checks(judgement)
 
 
-def _batch(name: str, rows: dict[tuple[str, int], dict[int, Cell]]) -> RecordedBatch:
+def _batch(name: str, rows: dict[tuple[str, int], dict[int, Cell]], folder: Path) -> RecordedBatch:
     turns = range(max(max(row) for row in rows.values()) + 1)
     cells = [[row.get(turn, (None, None)) for turn in turns] for row in rows.values()]
     asks = tuple(tuple(name for name, _ in row) for row in cells)
-    return RecordedBatch(
-        name, tuple(rows), asks, tuple(tuple(item for _, item in row) for row in cells)
-    )
+    judgements = tuple(tuple(item for _, item in row) for row in cells)
+    path = log_ratio_file(folder, name)
+    log_ratios = path if name and path.exists() else None
+    return RecordedBatch(name, tuple(rows), asks, judgements, log_ratios)
+
+
+def _table(asks: Sequence[Sequence[str | None]], found: Mapping[str, torch.Tensor]) -> Masked:
+    """Return the log ratios of requests in their places, (B, T, L)."""
+    longest = max(map(len, found.values()), default=0)
+    values = torch.zeros(len(asks), len(asks[0]), longest, dtype=torch.float64)
+    known = torch.zeros_like(values, dtype=torch.bool)
+    for b, row in enumerate(asks):
+        for t, name in enumerate(row):
+            if name is not None and name in found:
+                values[b, t, : len(found[name])] = found[name]
+                known[b, t, : len(found[name])] = True
+    return Masked(values.clamp(min=MIN_LOG_RATIO), known)
+
+
+class KeptTokens(NamedTuple):
+    """The numbers of tokens that mismatch rejection compares and keeps, int64 (B, T)."""
+
+    written: torch.Tensor
+    left: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -121,6 +162,20 @@ class Replayed:
     preset: Preset
     turns: TurnVerdicts
     estimate: TurnEstimate
+    mismatch: KeptTokens | None
+    """`None`: the run has no log-probabilities of the trainer."""
+
+    @property
+    def rejected(self) -> torch.Tensor:
+        """Turns of which mismatch rejection keeps no token, bool."""
+        if self.mismatch is None:
+            return torch.zeros_like(self.turns.present)
+        return self.turns.present & (self.mismatch.left == 0)
+
+    @property
+    def learned(self) -> torch.Tensor:
+        """Turns in the loss, bool."""
+        return self.estimate.learned & ~self.rejected
 
 
 def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
@@ -132,14 +187,29 @@ def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
     present = [[name is not None for name in row] for row in batch.asks]
     verdicts = [[judged(item) for item in row] for row in batch.judgements]
     turns = turns_from(batch.trajectories, present, verdicts, preset, seed)
-    return Replayed(batch, preset, turns, estimate_turns(turns, preset))
+    estimate = estimate_turns(turns, preset)
+    return Replayed(batch, preset, turns, estimate, _mismatch(batch, estimate, preset))
+
+
+def _mismatch(batch: RecordedBatch, estimate: TurnEstimate, preset: Preset) -> KeptTokens | None:
+    """Return the numbers of tokens that mismatch rejection keeps in a batch."""
+    if batch.log_ratios is None:
+        return None
+    found = _table(batch.asks, read_log_ratios(batch.log_ratios))
+    compared = compared_tokens(estimate, found.known, preset)
+    if not bool(compared.any()):
+        return KeptTokens(compared.sum(-1), compared.sum(-1))
+    settings = preset.mismatch.model_dump(exclude={"over"})
+    made = reject(found.values, torch.zeros_like(found.values), compared, **settings)
+    return KeptTokens(made.written, made.left)
 
 
 def replay_metrics(parts: Sequence[Replayed], turn: int | None = None) -> Row:
     """Return counts, means and shares over turns; a mean without a known value is `None`.
 
-    `kept_profiling` is the share that PRS keeps of the correct turns with a coverage. `learned` is
-    the share of present turns in the loss before mismatch rejection. `parts` have one preset.
+    `kept_profiling` is the share that PRS keeps of the correct turns with a coverage, and
+    `kept_mismatch` the share that MRS keeps of the tokens. `learned` is the share of present turns
+    in the loss. `parts` have one preset.
     """
     chosen = slice(None) if turn is None else slice(turn, turn + 1)
 
@@ -155,6 +225,9 @@ def replay_metrics(parts: Sequence[Replayed], turn: int | None = None) -> Row:
     judged = column(lambda part: part.turns.rewards.known)
     eligible = column(lambda part: part.turns.eligible)
     covered = column(lambda part: part.turns.coverage.known)
+    rejections = [part.mismatch for part in parts if part.mismatch is not None]
+    left = sum(int(item.left[:, chosen].sum()) for item in rejections)
+    written = sum(int(item.written[:, chosen].sum()) for item in rejections)
     squared = mean(lambda part: part.estimate.advantages, power=2)
     return {
         "turns": int(present.sum()),
@@ -166,7 +239,8 @@ def replay_metrics(parts: Sequence[Replayed], turn: int | None = None) -> Row:
         "advantage_rms": None if squared is None else squared**0.5,
         "filtered": _share(column(lambda part: part.estimate.filtered), present),
         "kept_profiling": _share(column(lambda part: part.estimate.profiled), eligible & covered),
-        "learned": _share(column(lambda part: part.estimate.learned), present),
+        "kept_mismatch": left / written if written else None,
+        "learned": _share(column(lambda part: part.learned), present),
     }
 
 
@@ -194,6 +268,7 @@ def masks(part: Replayed) -> list[Row]:
         "another turn unjudged": ~made.returns.known,
         "alone in its group": ~made.advantages.known,
         "PRS": ~made.profiled,
+        "MRS": part.rejected,
     }
     return [
         {

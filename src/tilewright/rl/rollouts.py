@@ -28,16 +28,16 @@ from tilewright.records.events import (
     Event,
     Reply,
     RequestsIssued,
+    Stepped,
     Turn,
     TurnFinished,
 )
 from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import Sampler, TokenSample, read_samples, write_samples
 from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.training_folder import ROLLOUTS
 from tilewright.rl.trajectories import LockstepStrategy, Trajectory
 from tilewright.rl.worlds import World
-
-FOLDER = "rollouts"
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,18 @@ def judged(judgement: EvalSummary | None) -> EvalSummary | None:
 
 
 class EventHistory:
-    """The events that earlier sessions of a run wrote, by batch."""
+    """The events that earlier sessions of a run wrote, by batch.
+
+    `steps` are the figures of each batch that a step was trained or scored on, by batch and step.
+    """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: dict[str, list[Event]] = defaultdict(list)
+        self.steps: dict[tuple[str, int], dict[str, float | None]] = {}
         for event in events:
-            if isinstance(event, RequestsIssued | TurnFinished):
+            if isinstance(event, Stepped):
+                self.steps.setdefault((event.batch, event.step), event.figures)
+            elif isinstance(event, RequestsIssued | TurnFinished):
                 ask = event.asks[0] if isinstance(event, RequestsIssued) else event.turn.ask
                 self._events[ask.id.partition("/")[0]].append(event)
 
@@ -117,7 +123,7 @@ class Rollouts:
         """
         batch, planned = trajectories[0].batch, len(trajectories) * turns
         problems = {problem.id: problem for problem in self.problems}
-        path, seed = self.folder / FOLDER / batch, self.config.seed
+        path, seed = self.folder / ROLLOUTS / batch, self.config.seed
         policy = BatchPolicy(sampler.name, path, sampler, sampling, seed, self.world, problems)
         strategy = LockstepStrategy(trajectories, turns, policy.room)
         history = RecordedHistory(strategy)

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
 from tilewright.errors import RecordError, writing
 from tilewright.loop.policies.base import Message
 from tilewright.rl.presets import SamplingSection
+from tilewright.rl.training_folder import ROLLOUTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,58 @@ class Sampler(Protocol):
 
 def write_samples(path: Path, samples: dict[str, TokenSample]) -> None:
     """Write samples by the id of their request: the whole file or nothing."""
-    from safetensors.torch import save
-
     rows = list(samples.values())
-    tensors = {
+    tensors: dict[str, torch.Tensor] = {
         "prompt": torch.tensor([t for row in rows for t in row.prompt], dtype=torch.int32),
         "reply": torch.tensor([t for row in rows for t in row.reply], dtype=torch.int32),
         "logprobs": torch.tensor([v for row in rows for v in row.logprobs], dtype=torch.float32),
         "lengths": torch.tensor([[len(row.prompt), len(row.reply)] for row in rows]).reshape(-1, 2),
     }
     names = {"asks": json.dumps(list(samples)), "finish": json.dumps([r.finish for r in rows])}
+    _write(path, tensors, names)
+
+
+def read_samples(path: Path) -> dict[str, TokenSample]:
+    """Return the samples in a file, by the id of their request."""
+    with _damage_of(path, "samples"):
+        tensors, names = _read(path)
+        asks, finish = json.loads(names["asks"]), json.loads(names["finish"])
+        prompts, replies = tensors["lengths"].T.tolist()
+        lengths = {"prompt": prompts, "reply": replies, "logprobs": replies}
+        parts = [tensors[name].split(sizes) for name, sizes in lengths.items()]
+    return {
+        ask: TokenSample(tuple(prompt.tolist()), tuple(reply.tolist()), tuple(probs.tolist()), end)
+        for ask, end, prompt, reply, probs in zip(asks, finish, *parts, strict=True)
+    }
+
+
+def log_ratio_file(folder: Path, batch: str) -> Path:
+    """Return the file of a batch's log ratios in a run folder."""
+    return folder / ROLLOUTS / f"{batch}.log_ratios.safetensors"
+
+
+def write_log_ratios(path: Path, ratios: Mapping[str, torch.Tensor]) -> None:
+    """Write the trainer's log-probabilities minus the sampler's, for the tokens of each reply.
+
+    They are small, so float16 is exact to a thousandth of each. The file is whole or absent.
+    """
+    rows = [row.to(torch.float16).cpu() for row in ratios.values()]
+    lengths = torch.tensor([len(row) for row in rows])
+    tensors = {"log_ratios": torch.cat(rows), "lengths": lengths}
+    _write(path, tensors, {"asks": json.dumps(list(ratios))})
+
+
+def read_log_ratios(path: Path) -> dict[str, torch.Tensor]:
+    """Return what `write_log_ratios` wrote, float16, by the id of the request."""
+    with _damage_of(path, "log ratios"):
+        tensors, names = _read(path)
+        parts = tensors["log_ratios"].split(tensors["lengths"].tolist())
+        return dict(zip(json.loads(names["asks"]), parts, strict=True))
+
+
+def _write(path: Path, tensors: dict[str, torch.Tensor], names: dict[str, str]) -> None:
+    from safetensors.torch import save
+
     fresh = path.with_suffix(".new")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,22 +116,17 @@ def write_samples(path: Path, samples: dict[str, TokenSample]) -> None:
         fresh.replace(path)
 
 
-def read_samples(path: Path) -> dict[str, TokenSample]:
-    """Return the samples in a file, by the id of their request."""
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     from safetensors import safe_open
 
+    with safe_open(path, framework="pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+
+
+@contextmanager
+def _damage_of(path: Path, what: str) -> Iterator[None]:
+    """Turn any exception of the block into a `RecordError`: each kind of damage has another."""
     try:
-        with safe_open(path, framework="pt") as file:
-            names = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        asks, finish = json.loads(names["asks"]), json.loads(names["finish"])
-        prompts, replies = tensors["lengths"].T.tolist()
-        lengths = {"prompt": prompts, "reply": replies, "logprobs": replies}
-        parts = [tensors[name].split(sizes) for name, sizes in lengths.items()]
+        yield
     except Exception as error:
-        # The package raises a different exception for each kind of damage.
-        raise RecordError(f"{path}: no samples can be read: {error}") from error
-    return {
-        ask: TokenSample(tuple(prompt.tolist()), tuple(reply.tolist()), tuple(probs.tolist()), end)
-        for ask, end, prompt, reply, probs in zip(asks, finish, *parts, strict=True)
-    }
+        raise RecordError(f"{path}: no {what} can be read: {error}") from error

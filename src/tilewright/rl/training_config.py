@@ -70,7 +70,10 @@ class MachineSection(Section):
     device: Literal["cpu", "cuda"] = "cpu"
     """Device of the model that is trained. Candidates run on `eval.device`."""
     precision: Literal["fp32", "bf16"] = "fp32"
-    """Precision of sampling and updates. Weights and optimizer moments are always fp32."""
+    """Precision of updates. Weights and optimizer moments are always fp32."""
+    sampler_precision: Literal["fp32", "bf16"] | None = None
+    """Precision of sampling. `null`: that of `precision`. Another one plants a mismatch, which
+    mismatch rejection should find."""
     threads: int = Field(default=0, ge=0)
     """Threads of torch on a CPU. 0: torch's default. A resumed run is bit-identical if equal."""
     sampling_batch_size: int = Field(default=64, ge=1)
@@ -87,7 +90,7 @@ class CheckpointSection(Section):
     every: int = Field(default=10, ge=1)
     """Steps between two checkpoints."""
     keep: int = Field(default=2, ge=1)
-    """Checkpoints that are kept. Older ones are deleted."""
+    """Newest checkpoints that are kept, besides the one with the best held-out reward."""
 
 
 class ScoreSection(Section):
@@ -104,6 +107,8 @@ class HealthSection(Section):
     """Share of unjudged turns in a batch that prints a warning. They are not missing at random."""
     stop_unjudged: float = Field(default=0.05, ge=0, le=1)
     """Share of unjudged turns in a batch that stops the run."""
+    stop_silent: int = Field(default=10, ge=0)
+    """Batches in a row without any advantage that stop the run. 0: none stop it."""
     reference: bool = True
     """Measure the distance from the initial model. It costs the memory of a copy."""
     log: Literal["none", "tensorboard", "trackio"] = "none"
@@ -120,7 +125,9 @@ class TrainConfig(Section):
     seed: int = Field(default=0, ge=0)
     """Seed of the problem order, sampling, PRS and the weights of a new model."""
     world: str = "evaluator"
-    """Source of verdicts: the `evaluator`, or the name of a synthetic environment."""
+    """Source of verdicts: the `evaluator`, the `book` of stored ones, or the name of a plug-in."""
+    verdicts: str = ""
+    """Store of the world `book`: a file of verdicts, or `synthetic`."""
     require_custom_kernel: bool = True
     """Reject candidates that launch no kernel of their own, whatever `eval.rules` says."""
     model: StartSection = StartSection()
@@ -171,6 +178,29 @@ def load_training(
             f"context_tokens {sampling.context_tokens}"
         )
     return found
+
+
+def with_more_steps(before: TrainConfig, now: TrainConfig, folder: Path) -> TrainConfig:
+    """Return the settings of a run, with the steps of `now` if these alone differ in the preset.
+
+    Raises:
+        ConfigError: the number of steps is smaller than before.
+    """
+    then, steps = (each.estimator().optimizer.steps for each in (before, now))
+    if steps == then:
+        return before
+    if steps < then:
+        raise ConfigError(
+            f"{folder} has {then} steps, and overrides.optimizer.steps is {steps}: "
+            "a resumed run accepts only a larger number"
+        )
+    if (schedule := now.estimator().optimizer.schedule) != "constant":
+        raise ConfigError(
+            f"overrides.optimizer.steps: the learning rate of {folder} follows the schedule "
+            f"{schedule}, which ends at step {then}; start a new run"
+        )
+    optimizer = {**before.overrides.get("optimizer", {}), "steps": steps}
+    return before.model_copy(update={"overrides": {**before.overrides, "optimizer": optimizer}})
 
 
 def _lay_over(tree: dict[str, Any], more: dict[str, Any], where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter, defaultdict
@@ -12,13 +13,14 @@ import torch
 from torch import Tensor
 
 from tilewright.records.events import EvalSummary, Turn
+from tilewright.rl.advantages import turn_groups
 from tilewright.rl.estimator import LossRows, TurnEstimate, TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, listed
 from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.training_config import HealthSection
-from tilewright.rl.training_rows import rewards_of
+from tilewright.rl.training_rows import paid_verdicts, rewards_of
 from tilewright.scoring.metrics import Score, fast_p, pass_at_k
 from tilewright.scoring.summary import score_of
 
@@ -27,6 +29,8 @@ FAST_THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
 """Speed-ups p of the metric fast@p: those of Dr. Kernel's tables."""
 PASS_COUNTS = (1, 4, 16)
 """Numbers k of the metric pass@k, as far as a group has so many rollouts."""
+MIN_SILENT = 2
+"""Batches in a row without any advantage from which on a run warns. One alone may be chance."""
 SHOWN = ("reward", "correct", "fast@1.2", "kept_mismatch", "kept_profiling", "entropy", "kl")
 
 
@@ -51,7 +55,7 @@ class TrainedStep:
     seconds: dict[str, float]
 
 
-def step_metrics(step: TrainedStep, preset: Preset) -> Values:
+def step_metrics(step: TrainedStep, preset: Preset, *, checks: bool = True) -> Values:
     """Return the metrics of a step, without those that only the engine knows."""
     present, estimate, mismatch = step.turns.present, step.estimate, step.rows.mismatch
     whole, eligible = int(present.sum()), step.turns.eligible & present
@@ -60,7 +64,7 @@ def step_metrics(step: TrainedStep, preset: Preset) -> Values:
     means = mean_log_ratios(found, level="trajectory")
     near = means.values[means.known].abs() <= 1e-3
     return {
-        **verdict_metrics(step.played, preset),
+        **verdict_metrics(step.played, preset, checks=checks),
         "kept_mismatch": _share(int(mismatch.left.sum()), int(mismatch.written.sum())),
         "vetoed": _share(int(mismatch.vetoed.sum()), whole),
         "kept_profiling": _share(int((estimate.profiled & eligible).sum()), int(eligible.sum())),
@@ -68,6 +72,7 @@ def step_metrics(step: TrainedStep, preset: Preset) -> Values:
         "without_return": _share(int((present & ~estimate.returns.known).sum()), whole),
         "trained": _share(int((step.rows.weights > 0).sum()), whole),
         "trained_tokens": float(step.rows.tokens.sum()),
+        "groups_equal": _equal_groups(step),
         **_advantages(estimate.advantages),
         # The bounds of Dr. Kernel, whatever those of this run are.
         "mismatch/within_0.001": float(near.double().mean()),
@@ -77,12 +82,16 @@ def step_metrics(step: TrainedStep, preset: Preset) -> Values:
     }
 
 
-def verdict_metrics(played: RolloutBatch, preset: Preset) -> Values:
-    """Return the metrics of the verdicts of a batch, over all turns and for each turn."""
+def verdict_metrics(played: RolloutBatch, preset: Preset, *, checks: bool = True) -> Values:
+    """Return the metrics of the verdicts of a batch, over all turns and for each turn.
+
+    Without `checks` the rewards are those of a run that pays rejected answers; all other metrics
+    follow the verdicts.
+    """
     turns = [turn for row in played.turns for turn in row if turn is not None]
     table = [[verdict_of(turn) for turn in row] for row in played.turns]
     verdicts = [item for row in table for item in row if item is not None]
-    rewards = listed(rewards_of(table, preset.reward))
+    rewards = listed(rewards_of(paid_verdicts(played, checks=checks), preset.reward))
     sources = [turn.source for turn in turns if turn.source]
     replies = [turn.reply for turn in turns if turn.reply is not None]
     places = sum(len(row) for row in played.turns)
@@ -146,6 +155,41 @@ def unjudged_warning(metrics: Values, section: HealthSection) -> str:
         f"above {section.stop_unjudged:.0%} the run stops"
     )
     return text if unjudged > section.warn_unjudged else ""
+
+
+def silent_batches(steps: Sequence[Values]) -> int:
+    """Return the number of the last batches in a row that have no advantage above or below 0.
+
+    `steps` are the metrics of the trained batches, in order.
+    """
+    silent = itertools.takewhile(
+        lambda found: not found.get("advantage/least") and not found.get("advantage/most"),
+        reversed(steps),
+    )
+    return sum(1 for _ in silent)
+
+
+def silence_warning(count: int, metrics: Values) -> str:
+    """Return a warning about so many silent batches in a row, empty below two of them."""
+    if count < MIN_SILENT:
+        return ""
+    reward = metrics.get("reward")
+    paid = "" if reward is None else f" (mean reward {reward:.3g})"
+    return (
+        f"{count} batches in a row had no advantage{paid}: all replies to a prompt earn the same, "
+        "so the model learns nothing; it may have collapsed"
+    )
+
+
+def _equal_groups(step: TrainedStep) -> float | None:
+    """Return the share of groups of two or more returns whose returns are all equal."""
+    returns = step.estimate.returns
+    groups = turn_groups(step.turns.prompts, returns.values.shape[1])[returns.known]
+    by_group: dict[int, list[float]] = defaultdict(list)
+    for group, value in zip(groups.tolist(), returns.values[returns.known].tolist(), strict=True):
+        by_group[group].append(value)
+    several = [values for values in by_group.values() if len(values) > 1]
+    return _share(sum(min(values) == max(values) for values in several), len(several))
 
 
 def _rates(verdicts: Sequence[EvalSummary | None], prefix: str) -> Values:

@@ -17,6 +17,7 @@ from tilewright.rl.masked_tensors import Masked, masked, zero_filled
 from tilewright.rl.presets import Preset, RewardFormula
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.tokens import TokenSample
+from tilewright.scoring.rewards import without_checks
 
 Verdicts = Sequence[Sequence[EvalSummary | None]]
 """(B, T), `None` for an absent or unjudged turn."""
@@ -72,12 +73,22 @@ def turns_from(
     )
 
 
-def turns_of(played: RolloutBatch, preset: Preset, seed: int) -> TurnVerdicts:
+def paid_verdicts(played: RolloutBatch, *, checks: bool) -> Verdicts:
+    """Return the verdicts that rewards follow; without `checks`, a finding rejects nothing."""
+    table = [[verdict_of(turn) for turn in row] for row in played.turns]
+    if checks:
+        return table
+    return [[without_checks(item) if item is not None else None for item in row] for row in table]
+
+
+def turns_of(
+    played: RolloutBatch, preset: Preset, seed: int, *, checks: bool = True
+) -> TurnVerdicts:
     """Return the input of the estimator for a batch, (B, T)."""
     return turns_from(
         [(item.group, item.rollout) for item in played.trajectories],
         [[turn is not None for turn in row] for row in played.turns],
-        [[verdict_of(turn) for turn in row] for row in played.turns],
+        paid_verdicts(played, checks=checks),
         preset,
         seed,
     )

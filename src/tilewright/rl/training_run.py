@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from torch import Tensor
+
 from tilewright._version import __version__
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.answer_evaluator import OnEvent
@@ -14,12 +16,14 @@ from tilewright.records.event_log import EVENTS, EventLog, read_events
 from tilewright.records.events import RunStarted, Stepped
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
-from tilewright.rl.tokens import Sampler
+from tilewright.rl.tokens import Sampler, log_ratio_file, write_log_ratios
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.trajectories import drawn_problems, trajectories_of
-from tilewright.rl.worlds import World, open_world
+from tilewright.rl.worlds import World, open_world, problems_at
 
 HELD_OUT = "held_out.jsonl"
+STEP, SCORE = "step", "score"
+"""Beginnings of the names of batches: those that are trained on, and those of held-out problems."""
 FIRST_SCORED = 1_000_000_000
 """Number of the first trajectory on held-out problems, above those of all trained ones."""
 
@@ -35,12 +39,14 @@ class TrainingRun:
         rules = section.rules.model_copy(update={"require_custom_kernel": required})
         judging = {"eval": section.model_copy(update={"rules": rules})}
         settings = config.settings.model_copy(update=judging)
-        self.world: World = open_world(config.world, settings, folder, on_event)
+        self.world: World = open_world(config.world, settings, folder, on_event, config.verdicts)
         begun = (folder / EVENTS).exists()
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
         _refuse_shared(self.problems, self.held_out)
         past = EventHistory(read_events(folder) if begun else ())
+        self.steps = past.steps
+        """Metrics of each batch in the log, by batch and step."""
         self.log = EventLog(folder)
         if not begun:
             self._begin()
@@ -54,25 +60,58 @@ class TrainingRun:
         names = [problem.id for problem in self.problems]
         drawn = drawn_problems(names, section.prompts, step, self.config.seed)
         first = step * section.prompts * section.rollouts
-        trajectories = trajectories_of(f"step{step:05}", drawn, section.rollouts, first)
+        trajectories = trajectories_of(f"{STEP}{step:05}", drawn, section.rollouts, first)
         return self._rollouts.play(trajectories, section.turns, sampler, section)
 
-    def score(self, steps: int, sampler: Sampler) -> RolloutBatch | None:
-        """Return a batch of the held-out problems after so many steps; `None`: there are none."""
-        if not self.held_out:
-            return None
+    def score(self, steps: int, sampler: Sampler) -> RolloutBatch:
+        """Return a batch of the held-out problems after so many steps; there must be some."""
         section, sampled = self.preset.evaluation, self.preset.sampling
         names = [problem.id for problem in self.held_out]
         first = FIRST_SCORED + steps * len(names) * section.samples
-        trajectories = trajectories_of(f"score{steps:05}", names, section.samples, first)
+        trajectories = trajectories_of(f"{SCORE}{steps:05}", names, section.samples, first)
         capacity = min(section.context_tokens, sampled.context_tokens)
         changes = {"temperature": section.temperature, "top_k": 0, "top_p": section.top_p}
         sampling = sampled.model_copy(update={**changes, "context_tokens": capacity})
         return self._rollouts.play(trajectories, section.turns, sampler, sampling)
 
     def record(self, step: int, played: RolloutBatch, metrics: dict[str, float | None]) -> None:
-        """Write the metrics of a batch into the event log."""
-        self.log.append(Stepped(step=step, batch=played.trajectories[0].batch, figures=metrics))
+        """Write the metrics of a batch into the event log, unless an earlier session did.
+
+        A resumed run repeats the steps after its last checkpoint, with the same batches.
+        """
+        batch = played.trajectories[0].batch
+        if (batch, step) not in self.steps:
+            self.steps[batch, step] = metrics
+            self.log.append(Stepped(step=step, batch=batch, figures=metrics))
+
+    def record_log_ratios(self, played: RolloutBatch, log_ratios: Tensor) -> None:
+        """Write the trainer's log-probabilities minus the sampler's, floating (B, T, L)."""
+        path = log_ratio_file(self.folder, played.trajectories[0].batch)
+        if path.exists():
+            return
+        rows = {
+            turn.ask.id: log_ratios[b, t, : len(sample.reply)]
+            for b, samples in enumerate(played.samples)
+            for t, sample in enumerate(samples)
+            if sample is not None and (turn := played.turns[b][t]) is not None
+        }
+        write_log_ratios(path, rows)
+
+    def trained(self, step: int) -> list[dict[str, float | None]]:
+        """Return the metrics of the batches that were trained on up to a step, in order."""
+        found = {
+            at: figures for (batch, at), figures in self.steps.items() if batch.startswith(STEP)
+        }
+        return [found[at] for at in sorted(found) if at <= step]
+
+    def best_scored(self, step: int) -> int | None:
+        """Return the step up to this one with the best held-out reward, the earliest of equals."""
+        rewards = {
+            at: reward
+            for (batch, at), figures in self.steps.items()
+            if batch.startswith(SCORE) and at <= step and (reward := figures["reward"]) is not None
+        }
+        return max(sorted(rewards), key=rewards.__getitem__, default=None)
 
     def close(self) -> None:
         """Release the world and the log."""
@@ -98,6 +137,19 @@ class TrainingRun:
                 device=self.world.device,
             )
         )
+
+
+def find_training_problems(config: TrainConfig) -> None:
+    """Refuse addresses of problems that a run cannot train on, or score.
+
+    Raises:
+        ConfigError: a held-out problem is a training problem.
+        ProblemError: an address names no problem.
+    """
+    addresses = [config.data.problems, config.data.held_out]
+    found = problems_at(config.world, config.settings, [name for name in addresses if name])
+    by_address = dict(zip(filter(None, addresses), found, strict=True))
+    _refuse_shared(*(by_address.get(name, []) for name in addresses))
 
 
 def _kept(path: Path) -> list[Problem]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol, cast
 
 from tilewright.config import Config
+from tilewright.errors import ConfigError
 from tilewright.executors.factory import device_model
 from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
 from tilewright.loop.rollout_environment import AnswerJudge, RolloutEnvironment
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
 from tilewright.registry import load
+from tilewright.rl.book_world import BookWorld, open_book
+from tilewright.rl.synthetic_verdicts import SyntheticEvaluator, synthetic_store
+from tilewright.rl.verdict_store import SYNTHETIC
 
 EVALUATOR = "evaluator"
+BOOK = "book"
 
 
 class World(AnswerJudge, Protocol):
@@ -53,9 +59,48 @@ class EvaluatorWorld(RolloutEnvironment):
         self._executor.close()
 
 
-def open_world(name: str, settings: Config, folder: Path, on_event: OnEvent) -> World:
-    """Return the world of a name, which keeps its reports in `folder`."""
+def problems_at(name: str, settings: Config, addresses: Sequence[str]) -> list[list[Problem]]:
+    """Return the problems of a world at each address, before any run folder exists.
+
+    Raises:
+        ProblemError: there are no such problems.
+        InfrastructureError: the device of the evaluator is not here.
+    """
+    if name in (EVALUATOR, BOOK):
+        if name == EVALUATOR:
+            device_model(settings, settings.eval.device)
+        return [find_problems(address, settings.home) for address in addresses]
+    with closing(_plug_in(name, settings)) as world:
+        return [world.problems(address) for address in addresses]
+
+
+def open_world(
+    name: str, settings: Config, folder: Path, on_event: OnEvent, verdicts: str = ""
+) -> World:
+    """Return the world of a name, which keeps its reports in `folder`.
+
+    `verdicts` is the store of the world `book`: a file, or `synthetic`.
+
+    Raises:
+        ConfigError: the store is not there, or it holds verdicts under another key.
+        RecordError: the store is damaged.
+    """
     if name == EVALUATOR:
         return EvaluatorWorld(settings, folder, on_event)
+    if name == BOOK:
+        return _open_book(settings, folder, on_event, verdicts)
+    return _plug_in(name, settings)
+
+
+def _open_book(settings: Config, folder: Path, on_event: OnEvent, verdicts: str) -> World:
+    if verdicts == SYNTHETIC:
+        store = synthetic_store(folder / f"{SYNTHETIC}.jsonl.gz")
+        return BookWorld(settings, store, folder, SyntheticEvaluator())
+    if not verdicts:
+        raise ConfigError(f"the world {BOOK} needs verdicts: name a store, or {SYNTHETIC}")
+    return open_book(settings, folder, on_event, Path(verdicts))
+
+
+def _plug_in(name: str, settings: Config) -> World:
     make = cast("Callable[[Config], World]", load("worlds", name, packages=settings.plugins))
     return make(settings)

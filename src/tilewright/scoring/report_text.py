@@ -101,3 +101,8 @@ def short_time(microseconds: float) -> str:
         if microseconds < limit:
             return f"{microseconds / (limit / 1e3):.3g} {unit}"
     return f"{microseconds / 1e6:.3g} s"
+
+
+def known(template: str, *values: float | None) -> str:
+    """Return the template with the values, or an empty text if one of them is unknown."""
+    return "" if None in values else template.format(*values)

@@ -105,6 +105,7 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
     app.router.redirect_slashes = False
     app.router.default = _nothing_there
     app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(405, _wrong_method)
     app.add_exception_handler(InfrastructureError, _store_unavailable)
     app.add_exception_handler(UnicodeEncodeError, _invalid_text)
     app.add_exception_handler(PydanticSerializationError, _invalid_text)
@@ -163,6 +164,14 @@ def _said(fault: Mapping[str, Any]) -> str:
         elsewhere = path in evaluations.TextSubmission.model_fields
         hint = TEXTS if elsewhere else suggestion(path, FIELDS)
     return "; ".join(filter(None, (with_path(path, fault, quotes=False), hint)))
+
+
+async def _wrong_method(request: Request, error: Exception) -> JSONResponse:
+    """Answer a request whose method the path does not have."""
+    headers = getattr(error, "headers", None) or {}
+    has = headers.get("Allow", "another method")
+    said = f"{request.url.path} has no {request.method}; it has {has}; /docs lists all"
+    return JSONResponse({"detail": said}, 405, headers)
 
 
 async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:

@@ -16,6 +16,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -108,6 +109,11 @@ class Channel:
         """Close the socket and every descriptor received but not taken."""
         self._sock.close()
         self._close_received()
+
+    def shut_down(self) -> None:
+        """End the connection; a thread that waits for a frame gets `ChannelClosed`."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
 
     def _close_received(self) -> None:
         while self._fds:

@@ -75,3 +75,7 @@ def allowed_variations(allowed: Iterable[str] | None) -> list[str]:
     if allowed is None:
         return list(INPUT_VARIATIONS[1:])
     return [name for name in (*INPUT_VARIATIONS[1:], MOVED) if name in tuple(allowed)]
+
+
+CLIENT_LEFT = "client_left"
+"""Kind of the frame by which a supervisor tells its warm host that it is free again."""

@@ -27,7 +27,7 @@ def test_presets_are_found_by_name_and_frozen():
 
 
 def test_all_disagreements_are_decided_by_each_preset():
-    assert [item.number for item in DISAGREEMENTS] == list(range(1, 16))
+    assert [item.number for item in DISAGREEMENTS] == list(range(1, 17))
     for item in DISAGREEMENTS:
         assert item.settings or item.fixed, item
         assert item.settings or item.ours, item
@@ -84,12 +84,15 @@ def test_an_explanation_names_formulas_and_is_plain(name):
         ("mismatch", {"level": "off"}, "MRS\n  off\n"),
         ("mismatch", {"level": "token"}, "a token is kept iff 0.999 <= rho <= 1.001"),
         ("mismatch", {"mean": "arithmetic"}, "w = mean rho"),
+        ("mismatch", {"over": "learnable"}, "its turns with a return that no filter drops"),
         ("profiling", {"mode": "off"}, "PRS\n  off\n"),
         ("profiling", {"mode": "hard"}, "p = 1 if PR >= 0.3 else 0"),
         ("advantage", {"estimator": "grpo"}, "mean of all G_j of the same prompt and turn)   (eq."),
         ("advantage", {"estimator": "grpo", "divide_by_std": True}, "/ (std + 1e-06), ddof = 1"),
         ("advantage", {"estimator": "rloo"}, "G that of the trajectory"),
         ("advantage", {"estimator": "reinforce"}, "A_i = G_i\n"),
+        ("optimizer", {"schedule": "cosine"}, "rate 1e-06 falling as a cosine to 0"),
+        ("optimizer", {"warmup_steps": 9}, "rate rising over 9 steps to 1e-06, then constant"),
         ("loss", {"denominator": "all"}, "the mean over all that was generated"),
     ],
 )
@@ -146,6 +149,24 @@ def test_rejected_rows_stay_in_the_baseline_and_leave_the_denominator():
     by_turn = with_section(small(PAPER), "mismatch", level="turn")
     dropped = rows(honest, by_turn, shift=1.0).tokens.any(-1)
     assert dropped.tolist() == [[False, True], [True, True]]
+
+
+def test_the_released_code_leaves_relapses_out_of_the_mean_of_a_trajectory():
+    # The second turn of the first trajectory is a relapse, and its ratio is out of bounds.
+    turns = batch([[2.0, 0.0], [0.0, 1.0]])
+    sampler = torch.full((2, 2, 2), -1.0, dtype=torch.float64)
+    before = sampler.clone()
+    before[0, 1, 0] += 1.0
+    generated = torch.ones_like(before, dtype=torch.bool)
+    kept = {}
+    for over in ("learnable", "generated"):
+        chosen = with_section(small(RELEASED_CODE), "mismatch", over=over)
+        estimate = estimate_turns(turns, chosen)
+        assert estimate.filtered.tolist() == [[False, True], [False, False]]
+        kept[over] = estimate_rows(estimate, before, sampler, generated, chosen).tokens.any(-1)
+    assert RELEASED_CODE.mismatch.over == "learnable"
+    assert kept["learnable"].tolist() == [[True, False], [True, True]]
+    assert kept["generated"].tolist() == [[False, False], [True, True]]
 
 
 def test_the_tilewright_preset_divides_by_planned_tokens_and_skips_groups_of_one():

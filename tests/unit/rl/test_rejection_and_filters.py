@@ -10,7 +10,7 @@ from tilewright.records.events import EvalSummary
 from tilewright.rl.coverage_sampling import keep, keep_chance, uniform, uniforms
 from tilewright.rl.filters import last_rewards, no_regress, spread_prompts
 from tilewright.rl.masked_tensors import Masked, masked
-from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios, reject
+from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios, reject, require_kept
 from tilewright.rl.presets import PRESETS
 from tilewright.rl.training_rows import rewards_of
 from tilewright.scoring.rewards import REWARDS
@@ -33,10 +33,7 @@ def trajectories(*batch):
 
 def kept(batch, **options):
     logs, generated = trajectories(*batch)
-    try:
-        found = reject(logs, torch.zeros_like(logs), generated, **options)
-    except ConfigError:
-        return [[False] * generated.shape[1]] * generated.shape[0]
+    found = reject(logs, torch.zeros_like(logs), generated, **options)
     assert torch.equal(found.left, found.tokens.sum(-1))
     assert torch.equal(found.written, generated.sum(-1))
     return found.tokens.any(-1).tolist()
@@ -111,7 +108,7 @@ def test_an_empty_batch_raises():
     logs, generated = trajectories([[1.0]])
     flat = torch.zeros_like(logs)
     with pytest.raises(ConfigError, match="kept none of 1 turns"):
-        reject(logs, flat, generated)
+        require_kept(reject(logs, flat, generated))
     with pytest.raises(RecordError, match="no token"):
         reject(logs, flat, torch.zeros_like(generated))
     nothing = torch.zeros(1, 1, 0)

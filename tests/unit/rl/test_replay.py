@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from tests import sample_reports as reports
@@ -18,6 +20,7 @@ from tilewright.records.events import Ask, EvalSummary, Reply, RunStarted, Turn,
 from tilewright.rl.coverage_sampling import uniform
 from tilewright.rl.presets import PAPER, RELEASED_CODE, TILEWRIGHT
 from tilewright.rl.replay import Place, masks, place_of, read_batches, replay, replay_metrics
+from tilewright.rl.tokens import log_ratio_file, write_log_ratios
 from tilewright.scoring.rewards import REWARDS, measured, without_checks
 
 BEGUN = RunStarted(
@@ -200,6 +203,32 @@ def test_a_dry_run_prints_formulas_and_masks(tmp_path):
     assert "step1" not in text
     assert "batch step1" in invoke(tmp_path, "--explain", "--batch", "step1").stdout
     assert invoke(tmp_path, "--batch", "step9").exit_code == 2
+
+
+def test_the_settings_of_the_run_and_its_mismatch_rejection_are_replayed(tmp_path):
+    a_training(tmp_path, {"step0": {"p.0": [[FAST, WRONG], [WRONG, LAZY]]}})
+    text = "preset: paper\noverrides: {reward: {correct: 3}, mismatch: {level: turn}, "
+    text += "profiling: {mode: 'off'}}\n"
+    (tmp_path / "run.yaml").write_text(text)
+    total = json.loads(invoke(tmp_path, "--json").stdout)["presets"]["as trained"]["total"]
+    # Without log-probabilities there is no mismatch rejection.
+    assert (total["kept_mismatch"], total["learned"]) == (None, 1.0)
+    assert total["reward"] == pytest.approx((5.9 + 4.34) / 4)
+    gaps = {"step0/p.0#0.0": [0.0, 0.0, 0.1], "step0/p.0#0.1": [2e-4], "step0/p.0#1.0": [0.0]}
+    gaps["step0/p.0#1.1"] = [-math.inf]
+    ratios = {name: torch.tensor(row) for name, row in gaps.items()}
+    write_log_ratios(log_ratio_file(tmp_path, "step0"), ratios)
+    result = invoke(tmp_path, "--json")
+    found = json.loads(result.stdout)
+    assert found["mismatch"] == ""
+    assert "MRS) is not computed" not in result.output
+    total = found["presets"]["as trained"]["total"]
+    assert (total["kept_mismatch"], total["learned"]) == (2 / 6, 0.5)
+    # The trajectory of the first turn is rejected as well, under the preset itself.
+    assert found["presets"]["paper"]["total"]["learned"] == 0.0
+    assert "as trained" in invoke(tmp_path).stdout
+    explained = invoke(tmp_path, "--explain").stdout
+    assert "MRS" in explained
 
 
 @pytest.mark.parametrize("content", ["", BEGUN.model_dump_json() + "\n"])

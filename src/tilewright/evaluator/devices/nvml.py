@@ -103,11 +103,13 @@ def device_settings(uuid: str) -> Settings | None:
         read("nvmlDeviceGetMigMode", device),
     )
     highest = read("nvmlDeviceGetMaxClockInfo", device, nvml.NVML_CLOCK_SM)
-    asked = read("nvmlDeviceGetApplicationsClock", device, nvml.NVML_CLOCK_SM)
+    clock_mhz = read("nvmlDeviceGetApplicationsClock", device, nvml.NVML_CLOCK_SM)
     return Settings(
         persistence=None if persistence is None else bool(persistence),
         mig=None if mig is None else bool(mig[0]),
-        locked_mhz=asked if asked is not None and highest is not None and asked < highest else None,
+        locked_mhz=clock_mhz
+        if clock_mhz is not None and highest is not None and clock_mhz < highest
+        else None,
         highest_mhz=highest,
     )
 

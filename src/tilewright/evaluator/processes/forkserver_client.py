@@ -197,6 +197,10 @@ class Forkserver:
         self.starts = 0
         self.pid: int | None = None
 
+    def forks_for(self, environment: dict[str, str], roles: tuple[str, ...]) -> bool:
+        """Tell whether its children have this environment and these roles."""
+        return (self._environment, self._roles) == (environment, roles)
+
     def begin(self) -> None:
         """Start the process, if there is none, without waiting for it."""
         if self._process is None:

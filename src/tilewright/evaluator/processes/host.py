@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES
@@ -51,6 +51,23 @@ def lease_name(device: Device, cores: Cores) -> str:
     return device.uuid or "cpu-" + "-".join(str(core) for core in cores.runners)
 
 
+@dataclass(frozen=True)
+class ForkserverPlan:
+    """The forkserver of a device, as a supervisor can start it before it knows the device."""
+
+    environment: dict[str, str]
+    roles: tuple[str, ...]
+    cores: tuple[int, ...]
+    """Those of the supervisor and the forkserver: nothing of theirs runs on timed cores."""
+
+
+def forkserver_plan(device: Device, cores: Cores) -> ForkserverPlan:
+    """Return the plan of the forkserver for a device."""
+    environment = {**device.environment, "OMP_NUM_THREADS": str(cores.threads)}
+    roles = forkserver_client.GPU_ROLES if device.is_gpu else forkserver_client.CPU_ROLES
+    return ForkserverPlan(environment, roles, cores.judge)
+
+
 class DeviceHost:
     """Everything that outlives one evaluation. Lifetime: the supervisor process."""
 
@@ -60,15 +77,17 @@ class DeviceHost:
         device: Device = CPU,
         layers: tuple[str, ...] = (ALL_LAYERS,),
         available: list[int] | None = None,
+        begun: Forkserver | None = None,
     ) -> None:
         self.home, self.device, self.layers = home, device, layers
         # A second host of one supervisor finds its affinity narrowed by the first.
         self.cores = plan_cores(available or list(os.sched_getaffinity(0)))
         os.sched_setaffinity(0, self.cores.judge)
-        self.forkserver = Forkserver(
-            {**device.environment, "OMP_NUM_THREADS": str(self.cores.threads)},
-            forkserver_client.GPU_ROLES if device.is_gpu else forkserver_client.CPU_ROLES,
-        )
+        plan = forkserver_plan(device, self.cores)
+        if begun is not None and not begun.forks_for(plan.environment, plan.roles):
+            begun.close()
+            begun = None
+        self.forkserver = begun or Forkserver(plan.environment, plan.roles)
         self.compilers = Forkserver(
             {**device.environment, "OMP_NUM_THREADS": "1"}, forkserver_client.COMPILER_ROLES
         )
@@ -212,6 +231,11 @@ class DeviceHost:
         if self.ledger is not None and not self.leased and self.ledger.release_requested:
             self.end_idle()
             self.ledger.answer()
+
+    def release_idle(self) -> None:
+        """End all that idles, and let other supervisors see it; what is imported stays."""
+        self.end_idle()
+        self._publish()
 
     def request_release(
         self, names: Iterable[str], timeout_s: float, watch: Callable[[], None]

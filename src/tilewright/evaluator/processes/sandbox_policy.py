@@ -7,10 +7,12 @@ import site
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewright.evaluator.devices.devices import Device
-from tilewright.records import Limits
+if TYPE_CHECKING:
+    # A supervisor starts its forkserver before it imports these.
+    from tilewright.evaluator.devices.devices import Device
+    from tilewright.records import Limits
 
 SYSTEM_PATHS = (
     "/usr",

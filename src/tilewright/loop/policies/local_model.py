@@ -10,14 +10,14 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tilewright.config import ModelSection
-from tilewright.errors import ConfigError, PolicyError, ReplyRefused, boundary
+from tilewright.errors import ConfigError, PolicyError, ReplyRefused, TilewrightError, boundary
 from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
@@ -29,16 +29,55 @@ from tilewright.records.events import Ask, Reply
 Waiting = tuple[Sequence[Message], Ask, "Future[Reply]"]
 
 
+OnWait = Callable[[bool], None]
+"""Receives true when the wait for a device begins, and false when it ends."""
+
+
 @contextmanager
-def leased(device: str | None) -> Iterator[None]:
-    """Hold the lease of a device, as an evaluation does; `None`: no lease is needed."""
+def leased(device: str | None, on_wait: OnWait = lambda _: None) -> Iterator[None]:
+    """Hold the lease of a device, as an evaluation does; `None`: no lease is needed.
+
+    `on_wait` is called only if another process has the lease.
+    """
     if device is None:
         yield
         return
     name = lease_name(find_device(device), plan_cores(list(os.sched_getaffinity(0))))
     with open_lock(name) as lease:
-        file_lock.lock(lease)
+        if not file_lock.try_lock(lease):
+            on_wait(True)
+            file_lock.lock(lease)
+            on_wait(False)
         yield
+
+
+def load_causal_model(path: str, dtype: Any, failure: type[TilewrightError], what: str) -> Any:  # noqa: ANN401
+    """Return the language model in a folder, and print nothing meanwhile.
+
+    `what` names the folder in messages. `dtype` is that of the weights, or `auto`.
+
+    Raises:
+        TilewrightError: of the kind `failure`: no model can be loaded, or weights of it are absent.
+    """
+    import transformers
+
+    printed = transformers.utils.logging
+    bars, verbosity = printed.is_progress_bar_enabled(), printed.get_verbosity()
+    printed.disable_progress_bar()
+    printed.set_verbosity_error()
+    try:
+        with boundary(failure, what):
+            model, report = transformers.AutoModelForCausalLM.from_pretrained(
+                path, dtype=dtype, output_loading_info=True
+            )
+    finally:
+        printed.set_verbosity(verbosity)
+        if bars:
+            printed.enable_progress_bar()
+    # transformers fills absent weights with random numbers.
+    if absent := sorted(report["missing_keys"]):
+        raise failure(f"{what}: {len(absent)} of its weights are absent, such as {absent[0]}")
+    return model
 
 
 class LogprobRecorder:
@@ -100,7 +139,7 @@ class Local:
             self._tokenizer.padding_side = "left"
             if self._tokenizer.pad_token_id is None:
                 self._tokenizer.pad_token = self._tokenizer.eos_token
-            model: Any = transformers.AutoModelForCausalLM.from_pretrained(path, dtype="auto")
+            model = load_causal_model(path, "auto", PolicyError, f"model {path}")
             self._model = model.to(find_device(section.device).name).eval()
         self._lock, self._model_lock = threading.Lock(), threading.Lock()
         self._closed = False

@@ -14,7 +14,8 @@ from tilewright.evaluator.devices.devices import CPU, Cores, Device, plan_cores
 from tilewright.evaluator.devices.recorded_environment import device_key, environment
 from tilewright.evaluator.processes import host as host_module
 from tilewright.evaluator.processes import sandbox_policy as conf
-from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.processes.forkserver_client import Forkserver
+from tilewright.evaluator.processes.host import DeviceHost, forkserver_plan
 from tilewright.evaluator.runners.sync_page import SyncPage, page_round, sealed_memory
 from tilewright.records import Limits
 from tilewright.wire import sync_page
@@ -28,6 +29,22 @@ def host(tmp_path: Path) -> Iterator[DeviceHost]:
     yield made
     made.close()
     os.sched_setaffinity(0, cores)
+
+
+def test_a_host_takes_the_forkserver_that_was_begun_for_its_device(tmp_path, host):
+    plan = forkserver_plan(CPU, host.cores)
+    fitting, other = Forkserver(plan.environment, plan.roles), Forkserver({}, plan.roles)
+    other.begin()
+    pid = other.pid
+    available = [*host.cores.runners, *host.cores.judge]
+    taken = DeviceHost(tmp_path, available=available, begun=fitting)
+    own = DeviceHost(tmp_path, available=available, begun=other)
+
+    assert taken.forkserver is fitting
+    assert own.forkserver is not other
+    assert not os.path.exists(f"/proc/{pid}")
+    for made in (taken, own):
+        made.close()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import threading
 
 import pytest
@@ -108,3 +109,17 @@ def test_a_local_model_takes_its_most_likely_choice(model):
     _, choice = choose(policy, PROMPT, asked)
     means = [sum(row) / len(row) for row in choice.logprobs]
     assert means[choice.taken] == max(means)
+
+
+def test_loading_a_model_prints_nothing_and_refuses_absent_weights(folder, tmp_path, capfd):
+    policy = choose_policy(f"local:{folder}", ModelSection(max_tokens=12))
+    policy.close()
+    assert capfd.readouterr() == ("", "")
+    torch = pytest.importorskip("safetensors.torch")
+    shutil.copytree(folder, tmp_path / "half")
+    file = tmp_path / "half" / "model.safetensors"
+    weights = torch.load_file(file)
+    removed = next(name for name in weights if name.endswith("q_proj.weight"))
+    torch.save_file({n: w for n, w in weights.items() if n != removed}, file, {"format": "pt"})
+    with pytest.raises(PolicyError, match=removed):
+        choose_policy(f"local:{tmp_path / 'half'}", ModelSection())

@@ -65,6 +65,7 @@ def rl_arguments(config: TrainConfig, preset: Preset, folder: Path) -> GRPOConfi
         **machine_arguments(config, folder),
         max_steps=optimizer.steps,
         learning_rate=optimizer.learning_rate,
+        # `TurnTrainer.create_scheduler` makes the schedule of the settings.
         lr_scheduler_type="constant",
         warmup_steps=0,
         weight_decay=optimizer.weight_decay,

@@ -11,6 +11,7 @@ import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from tilewright.errors import ConfigError, boundary
+from tilewright.loop.policies.local_model import load_causal_model
 from tilewright.rl.training_config import FreshSection, LoraSection, TrainConfig
 
 FOLDER = "model"
@@ -50,12 +51,17 @@ def fresh_tokenizer(texts: Iterable[str], section: FreshSection) -> Any:  # noqa
     )
 
 
-def fresh_model(section: FreshSection, tokenizer: Any, seed: int) -> Any:  # noqa: ANN401
-    """Return a model of Qwen3's architecture with random weights, fp32."""
+def check_fresh(section: FreshSection) -> None:
+    """Refuse sizes from which no model can be made."""
     if section.hidden % section.heads:
         raise ConfigError(
             f"model.from_scratch.hidden {section.hidden} is no multiple of heads {section.heads}"
         )
+
+
+def fresh_model(section: FreshSection, tokenizer: Any, seed: int) -> Any:  # noqa: ANN401
+    """Return a model of Qwen3's architecture with random weights, fp32."""
+    check_fresh(section)
     config = transformers.Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=section.hidden,
@@ -86,10 +92,15 @@ def load_tokenizer(path: str) -> Any:  # noqa: ANN401
     return tokenizer
 
 
+def load_shape(path: str) -> Any:  # noqa: ANN401
+    """Return the configuration of the model in a folder, without its weights."""
+    with boundary(ConfigError, f"model.path {path}"):
+        return transformers.AutoConfig.from_pretrained(path)
+
+
 def load_model(path: str) -> Any:  # noqa: ANN401
     """Return the model in a folder, with weights in fp32 whatever their stored precision."""
-    with boundary(ConfigError, f"model.path {path}"):
-        return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    return load_causal_model(path, torch.float32, ConfigError, f"model.path {path}")
 
 
 def adapters(section: LoraSection) -> Any:  # noqa: ANN401
@@ -119,6 +130,10 @@ def save(model: Any, tokenizer: Any, folder: Path) -> Path:  # noqa: ANN401
 def initial_model(config: TrainConfig) -> str:
     """Return the folder of the initial model of a training."""
     path = config.model.path
+    if not path:
+        raise ConfigError(
+            "model.path is empty: give the folder of a model; train sft leaves one in RUN/model"
+        )
     if not Path(path).is_dir():
         raise ConfigError(f"model.path {path!r} is no folder; train sft writes one to RUN/model")
     return path

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,9 +14,33 @@ import transformers
 
 from tilewright.errors import PolicyError, boundary
 from tilewright.loop.policies.base import Message
-from tilewright.loop.policies.local_model import LogprobRecorder, leased
+from tilewright.loop.policies.local_model import LogprobRecorder, OnWait, leased
 from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import TokenSample
+from tilewright.rl.training_config import MachineSection
+
+Precision = Callable[[], AbstractContextManager[Any]]
+"""Returns a context in which the model computes in the precision of sampling."""
+
+
+def sampling_precision(machine: MachineSection, model: Any, updates: Precision) -> Precision:  # noqa: ANN401
+    """Return the precision of sampling; `updates` is that of the trainer, which wraps `model`."""
+    if machine.sampler_precision in (None, machine.precision):
+        return updates
+    if machine.sampler_precision == "bf16":
+        return lambda: torch.autocast(model.device.type, torch.bfloat16)
+
+    @contextmanager
+    def whole() -> Iterator[None]:
+        # accelerate replaces `forward` by one in bf16, and keeps the former one.
+        wrapped = model.forward
+        model.forward = model._original_forward
+        try:
+            yield
+        finally:
+            model.forward = wrapped
+
+    return whole
 
 
 @dataclass
@@ -27,8 +51,9 @@ class TransformersSampler:
     tokenizer: Any
     batch_size: int
     lease: str | None
-    autocast: Callable[[], AbstractContextManager[Any]]
+    precision: Precision
     name: str
+    on_wait: OnWait = lambda _: None
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -56,9 +81,9 @@ class TransformersSampler:
         try:
             with (
                 boundary(PolicyError, f"sampling from {self.name}"),
-                leased(self.lease),
+                leased(self.lease, self.on_wait),
                 torch.random.fork_rng(devices=devices),
-                self.autocast(),
+                self.precision(),
             ):
                 for start in range(0, len(order), self.batch_size):
                     chosen = order[start : start + self.batch_size]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tilewright._version import __version__
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.loop.table_input import read_rows
-from tilewright.records.event_log import EVENTS, EventLog
+from tilewright.records.event_log import EVENTS, EventLog, read_events
 from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
@@ -32,8 +32,11 @@ class ConversationTrainer(PlainTrainer, SFTTrainer):  # type: ignore[misc]
 class _StepLog(TrainerCallback):  # type: ignore[misc]
     """Records the metrics of each step. Lifetime: one session."""
 
-    def __init__(self, log: EventLog, note: Callable[[str], None], reached: Reached) -> None:
+    def __init__(
+        self, log: EventLog, past: Iterable[int], note: Callable[[str], None], reached: Reached
+    ) -> None:
         self._log, self._note, self._reached = log, note, reached
+        self._past = set(past)
         self.losses: list[float] = []
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
@@ -41,7 +44,9 @@ class _StepLog(TrainerCallback):  # type: ignore[misc]
             step, loss, gradient = state.global_step, logs["loss"], logs["grad_norm"]
             names = ("loss", "grad_norm", "entropy", "learning_rate")
             metrics = {name: logs.get(name) for name in names}
-            self._log.append(Stepped(step=step, batch="sft", figures=metrics))
+            # A resumed training repeats the steps after its last checkpoint.
+            if step not in self._past:
+                self._log.append(Stepped(step=step, batch="sft", figures=metrics))
             self.losses.append(loss)
             self._note(
                 f"step {step} of {state.max_steps}, loss {loss:.4f}, gradient {gradient:.3f}"
@@ -67,7 +72,7 @@ def train_sft(
         ConfigError: the data or the model cannot be used.
         RecordError: a row has no messages.
     """
-    rows = _read_conversations(config.data.conversations)
+    rows = read_conversations(config.data.conversations)
     quiet(config.machine)
     if config.model.path:
         tokenizer = models.load_tokenizer(models.initial_model(config))
@@ -89,10 +94,12 @@ def train_sft(
     )
     trainer.remove_callback(PrinterCallback)
     begun = (folder / EVENTS).exists()
+    events = read_events(folder) if begun else ()
+    past = [event.step for event in events if isinstance(event, Stepped)]
     with EventLog(folder) as log:
         if not begun:
             _begin(config, folder, log)
-        steps = _StepLog(log, note, reached)
+        steps = _StepLog(log, past, note, reached)
         trainer.add_callback(steps)
         trainer.train(resume_from_checkpoint=latest(folder / "checkpoints"))
     model = trainer.accelerator.unwrap_model(trainer.model)
@@ -122,7 +129,7 @@ def _begin(config: TrainConfig, folder: Path, log: EventLog) -> None:
     )
 
 
-def _read_conversations(files: tuple[str, ...]) -> list[dict[str, Any]]:
+def read_conversations(files: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the rows with `messages` in files of JSON lines or parquet."""
     found = []
     for name in files:

@@ -17,14 +17,16 @@ import torch
 from datasets import Dataset
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.loop.policies.local_model import leased
+from tilewright.loop.policies.local_model import OnWait, leased
 from tilewright.rl.engines.trl.checkpoints import PlainTrainer
 from tilewright.rl.estimator import LossRows, estimate_rows, estimate_turns
+from tilewright.rl.learning_rate import rate_factor
 from tilewright.rl.loss import for_engine
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import RolloutBatch
@@ -49,25 +51,33 @@ class StepHooks:
     """Returns the rollout batch of a step, from 0."""
     observer: Callable[[int, TrainedStep, dict[str, float]], dict[str, float | None]]
     """Receives a step, its data, and TRL's metrics; returns all metrics of the step."""
+    checks: bool = True
+    """False: a rejected answer earns the reward of a correct one."""
     lease: str | None = None
     """The device that is leased during a step."""
     measures_reference: bool = False
-    after_step: Callable[[int], None] = lambda _: None
-    """Called with the number of finished steps, after the device was released."""
+    after_step: Callable[[int], bool] = lambda _: False
+    """Called with the number of finished steps, after the device was released; tells whether a
+    checkpoint of this step is needed."""
+    on_wait: OnWait = lambda _: None
+    """Called with true when the wait for the device begins, and with false when it ends."""
 
 
 class _StepEnd(TrainerCallback):  # type: ignore[misc]
     """Calls a function after each optimizer step. Lifetime: one trainer."""
 
-    def __init__(self, end: Callable[[], None]) -> None:
+    def __init__(self, end: Callable[[], bool]) -> None:
         self._end = end
 
-    def on_step_end(self, *_: Any, **__: Any) -> None:  # noqa: ANN401
-        self._end()
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
+        if self._end():
+            control.should_save = True
 
 
 class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
     """Trains on rollout batches, one optimizer step each. Lifetime: one session."""
+
+    lr_scheduler: Any
 
     def __init__(
         self,
@@ -106,6 +116,17 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         self._updating = 0.0
         self._lease = ExitStack()
 
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:  # noqa: ANN401, ARG002
+        """Make the learning rate follow the settings; the first step has a rate above 0."""
+        if self.lr_scheduler is None:
+            section = self.hooks.preset.optimizer
+            self.lr_scheduler = LambdaLR(
+                optimizer or self.optimizer, lambda step: rate_factor(step, section)
+            )
+            # The trainer forgets a scheduler that it made before its next training.
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Tensor]:  # noqa: ANN401, ARG002
         """Return the rows of one forward and backward pass."""
         if not self._left:
@@ -132,7 +153,7 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         cut = [Piece(group, self._tensors(group)) for group in grouped]
         middle = time.monotonic()
         # `_end_step` ends the lease.
-        self._lease.enter_context(leased(self.hooks.lease))
+        self._lease.enter_context(leased(self.hooks.lease, self.hooks.on_wait))
         means = self._record_log_probs(cut)
         parts = {"rollouts": middle - start, "log_probs": time.monotonic() - middle}
         self.trained = trained = self._estimate(played, cut, means, parts)
@@ -202,7 +223,8 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         seconds: dict[str, float],
     ) -> TrainedStep:
         start = time.monotonic()
-        turns = turns_of(played, self.hooks.preset, self.hooks.seed)
+        hooks = self.hooks
+        turns = turns_of(played, hooks.preset, hooks.seed, checks=hooks.checks)
         estimate = estimate_turns(turns, self.hooks.preset)
         shape = len(played.turns), len(played.turns[0])
         rows = [row for piece in cut for row in piece.rows]
@@ -230,14 +252,14 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             "tool_mask": found.tokens[at][:, :wide].to(torch.int64).to(device),
         }
 
-    def _end_step(self) -> None:
+    def _end_step(self) -> bool:
         """Release the device, so that sampling and evaluations can use it."""
         self._lease.close()
         if self.trained is not None:
             self.trained.seconds["update"] = time.monotonic() - self._updating
         if self.accelerator.device.type == "cuda":
             torch.cuda.empty_cache()
-        self.hooks.after_step(int(self.state.global_step))
+        return self.hooks.after_step(int(self.state.global_step))
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Report TRL's metrics of a step to the observer, and add ours to TRL's log."""

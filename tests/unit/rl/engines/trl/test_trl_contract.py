@@ -24,7 +24,7 @@ from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.policies.local_model import leased
-from tilewright.records.file_lock import try_lock
+from tilewright.records.file_lock import lock, try_lock, unlock
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import rl_arguments
 from tilewright.rl.engines.trl.sampler import TransformersSampler
@@ -163,6 +163,17 @@ def test_the_gradient_of_a_step_is_that_of_the_tilewright_loss(folder):
         torch.testing.assert_close(grad * norm, before[name].grad, atol=1e-4, rtol=1e-3)
 
 
+def test_the_learning_rate_warms_up_and_falls(folder):
+    changes = ("warmup_steps=2", "schedule=linear", "steps=6", "learning_rate=0.01")
+    rates = []
+    trainer = trainer_of(folder, *(f"overrides.optimizer.{text}" for text in changes))
+    trainer.hooks = dataclasses.replace(
+        trainer.hooks, observer=lambda _, __, logs: rates.append(logs["learning_rate"]) or {}
+    )
+    trainer.train()
+    assert rates == pytest.approx([0.01 / 3, 0.02 / 3, 0.01, 0.0075, 0.005, 0.0025])
+
+
 def test_no_row_is_lost_and_empty_micro_batches_have_no_weight(folder):
     trainer = trainer_of(folder, "machine.train_batch_size=1")
     count = trainer.args.gradient_accumulation_steps
@@ -216,6 +227,8 @@ def test_the_trl_methods_that_the_trainer_uses_exist():
     assert parameters(base, "_compute_loss") == ["self", "model", "inputs"]
     assert parameters(base, "_save_checkpoint") == ["self", "model", "trial"]
     assert parameters(base, "log") == ["self", "logs", "start_time"]
+    wanted = ["self", "num_training_steps", "optimizer"]
+    assert parameters(base, "create_scheduler") == wanted
     asked = parameters(base, "_get_per_token_logps_and_entropies")
     assert asked[:7] == [
         *("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size"),
@@ -266,7 +279,7 @@ def test_the_sampler_agrees_with_the_trainer(folder):
         models.load_tokenizer(str(folder / "model")),
         batch_size=3,
         lease=None,
-        autocast=trainer.accelerator.autocast,
+        precision=trainer.accelerator.autocast,
         name="tiny",
     )
     sampling = SamplingSection(context_tokens=160, reply_tokens=24)
@@ -304,3 +317,20 @@ def test_the_device_lease_is_held_in_a_step_and_free_while_scoring(folder):
     trainer.add_callback(Look())
     trainer.train()
     assert found == [False, "free"] * 2
+
+
+def test_a_trainer_says_that_it_waits_for_the_device(folder):
+    trainer = trainer_of(folder, "overrides.optimizer.steps=1", lease="cpu")
+    name = lease_name(find_device("cpu"), plan_cores(list(os.sched_getaffinity(0))))
+    seen = []
+    with open_lock(name) as other:
+        lock(other)
+
+        def waited(waiting):
+            seen.append(waiting)
+            if waiting:
+                unlock(other)
+
+        trainer.hooks = dataclasses.replace(trainer.hooks, on_wait=waited)
+        trainer.train()
+    assert seen == [True, False]

@@ -1,0 +1,1 @@
+"""Families of programs: problems, and many programs for each of them, generated from slots."""

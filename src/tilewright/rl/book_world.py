@@ -1,0 +1,233 @@
+"""The world `book`: verdicts of programs from a store, and live ones for programs that it lacks.
+
+A reply is brought into canonical text before it is looked up, so equal programs have one verdict. A
+program that the store lacks is evaluated and added. Where nothing can evaluate it, the run stops.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tilewright._version import __version__
+from tilewright.config import Config
+from tilewright.errors import InfrastructureError, writing
+from tilewright.evaluator.devices.devices import find_device
+from tilewright.executors.base import Executor
+from tilewright.families.nano.problem_files import reference_text
+from tilewright.families.nano.program_text import canonical
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.answer_evaluator import AnswerEvaluator, OnEvent, open_evaluator
+from tilewright.loop.candidate_text import code_of
+from tilewright.loop.policies.base import Message
+from tilewright.loop.prompts.material import Material
+from tilewright.loop.rollout_environment import judged, unusable
+from tilewright.problems.imported_sets import find_problems
+from tilewright.records import Problem, SourceFile
+from tilewright.records.base import digest_text
+from tilewright.records.events import Ask, EvalSummary, Reply, Turn
+from tilewright.rl.verdict_store import StoreKey, VerdictStore, chosen
+
+EVALUATIONS = 2
+"""Evaluations of a correct program, in new processes: one timing alone could be fitted."""
+MISSING = "missing"
+"""Folder, in that of the run, of programs that the store lacks."""
+MAX_FEEDBACK_CHARS = 80
+"""Most characters of a feedback: at most 32 tokens, so that three turns always fit the context."""
+
+
+class ProgramEvaluator(Protocol):
+    """Evaluates programs that a store lacks. Lifetime: until `close`."""
+
+    def evaluations(self, problem: Problem, code: str) -> tuple[EvalSummary, ...]:
+        """Return `EVALUATIONS` evaluations of a correct program, and one of any other."""
+
+    def stop(self) -> None:
+        """Abort the evaluation under way."""
+
+    def close(self) -> None:
+        """Release all resources."""
+
+
+class MissingVerdictError(InfrastructureError):
+    """The store has no verdict of a program, and nothing here can evaluate it."""
+
+
+@dataclass(frozen=True)
+class LookUps:
+    """How many replies were looked up, and how many the store lacked."""
+
+    replies: int = 0
+    missing: int = 0
+
+
+class BookWorld:
+    """Judges replies by a store of verdicts; threads may share it. Lifetime: one run."""
+
+    def __init__(
+        self,
+        settings: Config,
+        store: VerdictStore,
+        folder: Path,
+        live: ProgramEvaluator | None = None,
+    ) -> None:
+        self.device = store.key.device
+        self.found = LookUps()
+        self._settings, self._store, self._folder, self._live = settings, store, folder, live
+        self._lock = threading.Lock()
+
+    def problems(self, address: str) -> list[Problem]:
+        """Return the problems at an address, or raise `ProblemError`."""
+        return find_problems(address, self._settings.home)
+
+    def prompt(self, material: Material) -> tuple[Message, ...]:
+        """Return the messages that ask for a program: the reference, programs and feedback."""
+        messages = [Message(role="user", text=reference_text(material.problem.source.text))]
+        for turn in material.shown:
+            messages.append(Message(role="assistant", text=code_of(turn)))
+            messages.append(Message(role="user", text=turn.feedback))
+        return tuple(messages)
+
+    def draft(
+        self,
+        ask: Ask,
+        problem: Problem,
+        reply: Reply,
+        prompt: str = "",
+        base: str = "",  # noqa: ARG002 - one signature
+    ) -> Turn:
+        """Return the turn of a reply that is not judged yet, with its code in canonical text."""
+        parsed = parse_reply(reply.text, problem.entry)
+        # A reply without a program is one that does not build.
+        code = canonical(parsed.files[0].text) if parsed.files else ""
+        refused = "" if code else parsed.reason
+        source = digest_text(code) if code else ""
+        return Turn(ask=ask, source=source, prompt=prompt, reply=reply, code=code, refused=refused)
+
+    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+        """Judge a draft by the store; evaluate and store a program that it lacks.
+
+        Raises:
+            MissingVerdictError: nothing here can evaluate it; its text is in the run folder.
+        """
+        code = canonical(text) if text else draft.code
+        if draft.refused or not code:
+            summary = unusable(self._store.key.protocol, problem, draft.refused)
+        else:
+            summary = self._summary(draft.ask, problem, code)
+        checks = self._settings.reward.checks
+        said = feedback_of(summary, checks=checks)
+        return draft.model_copy(update={"judgements": (summary,), "feedback": said})
+
+    def _summary(self, ask: Ask, problem: Problem, code: str) -> EvalSummary:
+        known = self._store.evaluations(problem, code)
+        with self._lock:
+            self.found = LookUps(self.found.replies + 1, self.found.missing + (not known))
+            if not known:
+                # A program that another turn evaluated meanwhile is there now.
+                known = self._store.evaluations(problem, code)
+                known = known or self._evaluated(problem, code)
+        return chosen(known, ask.id)
+
+    def _evaluated(self, problem: Problem, code: str) -> tuple[EvalSummary, ...]:
+        """Evaluate a program alone, and store its verdicts; an unjudged one stays out."""
+        if self._live is None:
+            path = self._folder / MISSING / f"{digest_text(code)[:16]}.py"
+            with writing(path):
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(code, encoding="utf-8")
+            raise MissingVerdictError(
+                f"{self._store.path} has no verdict of program {path.stem} for {problem.id}, and "
+                f"no device here can evaluate it. Its text is in {path}. Add its verdict where a "
+                "GPU is, then resume the run"
+            )
+        made = self._live.evaluations(problem, code)
+        for summary in made:
+            if summary.verdict != "unjudged":
+                self._store.add(problem, code, summary)
+        return made
+
+    def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
+        """Return the turn of an ask that its policy refused."""
+        summary = EvalSummary(
+            protocol=self._store.key.protocol, verdict="unjudged", reason=reason[:400]
+        )
+        return Turn(ask=ask, prompt=prompt, judgements=(summary,))
+
+    def stop(self) -> None:
+        """Abort the evaluation under way."""
+        if self._live is not None:
+            self._live.stop()
+
+    def close(self) -> None:
+        """Write the verdicts that were added."""
+        if self._live is None:
+            return
+        self._live.close()
+        if self.found.missing:
+            self._store.save()
+
+
+def open_book(settings: Config, folder: Path, on_event: OnEvent, path: Path) -> BookWorld:
+    """Return the world of a store; it evaluates live if `eval.device` is the store's device.
+
+    Raises:
+        ConfigError: the store is not there, or it holds verdicts under another key.
+        RecordError: the store is damaged.
+    """
+    found = VerdictStore.read(path)
+    section = settings.eval
+    here = find_device(section.device).model if section.device != "cpu" else found.key.device
+    wanted = StoreKey(
+        protocol=section.protocol, rules=section.rules, evaluator=__version__, device=here
+    )
+    store = VerdictStore.read(path, wanted)
+    live = None if section.device == "cpu" else LiveEvaluator(settings, folder, on_event)
+    return BookWorld(settings, store, folder, live)
+
+
+class LiveEvaluator:
+    """Evaluates programs on the device, one after another. Lifetime: one run."""
+
+    def __init__(self, settings: Config, folder: Path, on_event: OnEvent) -> None:
+        self._settings, self._folder, self._on_event = settings, folder, on_event
+        self._opened: tuple[Executor, AnswerEvaluator] | None = None
+
+    def evaluations(self, problem: Problem, code: str) -> tuple[EvalSummary, ...]:
+        if self._opened is None:
+            # Most runs find every program in the store.
+            self._opened = open_evaluator(self._settings, self._folder, self._on_event, workers=1)
+        files, made = (SourceFile(path="candidate.py", text=code),), list[EvalSummary]()
+        while len(made) < EVALUATIONS and all(item.verdict == "correct" for item in made):
+            # A request of its own for each evaluation, so that none takes the report of another.
+            ask = Ask(id=f"{digest_text(code)[:16]}.{len(made)}", problem=problem.id)
+            made.append(judged(self._opened[1], ask, problem, files, self._settings)[0])
+        return tuple(made)
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened[1].stop()
+            self._opened[0].kill()
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened[0].close()
+
+
+def feedback_of(summary: EvalSummary, *, checks: bool = True) -> str:
+    """Return one line about a verdict, of at most `MAX_FEEDBACK_CHARS` characters.
+
+    Without checks, a rejected program is spoken of as what its outputs show: a correct one.
+    """
+    if summary.verdict == "rejected" and not checks and summary.unchecked is not None:
+        return f"ok {summary.unchecked:.2f}x"
+    if summary.verdict == "correct":
+        interval = "" if summary.low is None else f" [{summary.low:.2f}, {summary.high:.2f}]"
+        covered = "" if summary.coverage is None else f" cov {summary.coverage:.2f}"
+        timed = "" if summary.speedup is None else f" {summary.speedup:.2f}x"
+        return f"ok{timed}{interval}{covered}"
+    words = {"incorrect": "wrong", "failed": "error", "unjudged": "not judged"}
+    reason = " ".join(summary.reason.split())
+    return f"{words.get(summary.verdict, summary.verdict)}: {reason}"[:MAX_FEEDBACK_CHARS]
