@@ -16,6 +16,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+SIZES_OF_TEXTS = """const drawn = document.querySelector('.ratios svg');
+const scale = drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width;
+return [...drawn.querySelectorAll('text')]
+  .map((text) => parseFloat(getComputedStyle(text).fontSize) * scale);"""
+TICKS_NEAR = """const ticks = [...document.querySelectorAll('.ratios svg > line')];
+return [...document.querySelectorAll('.ratios circle')].map((dot) =>
+  Math.min(...ticks.map((tick) => Math.abs(tick.x1.baseVal.value - dot.cx.baseVal.value))));"""
 LONG = "set/" + "a_very_long_name_" * 6
 
 
@@ -45,6 +52,16 @@ def test_ratios_are_plotted_and_listed(browser, tmp_path, size):
     assert titles[-1].startswith(f"{HOSTILE}: faster, 40x [")
     ticks = [node.text for node in browser.find_elements("css selector", "svg > text")]
     assert "1x" in ticks
-    assert ticks[-1] == "after over before"
+    assert ticks[-1] == "speed-up after / speed-up before; left of 1 is slower"
+    assert browser.find_element("css selector", "header p").text == (
+        f"Before: {before}. After: {after}."
+    )
+    sizes = browser.execute_script(SIZES_OF_TEXTS)
+    assert min(sizes) >= 10
+    # The ends of the axis have ticks, and every dot is near one.
+    assert {"0.02x", "50x"} <= set(ticks)
+    near = browser.execute_script(TICKS_NEAR)
+    assert len(near) == 4
+    assert max(near) <= 60
     wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
     assert wide <= 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.browser.test_page import SIZES, browser, pytestmark  # noqa: F401 - fixture and marks
-from tests.services.test_serve import BAD, GOOD, Server, submit, token_of
+from tests.services.test_serve import BAD, GOOD, Server, asked, request, submit, token_of
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")
@@ -66,6 +69,9 @@ def test_it_shows_tasks_as_they_end(browser, server, size):  # noqa: F811
     until(lambda: all("done" in row for row in rows()))
     assert not shown.find_element("id", "access").is_displayed()
     assert "incorrect" in rows()[0] + rows()[1]
+    # The sentence says over which tasks, which are those of the list.
+    about = shown.execute_script("return document.getElementById('about').innerText")
+    assert f"the {len(rows())} tasks that began last waited" in about
     assert "bundled/softmax" in rows()[0]
     assert "0 wait" in shown.execute_script("return document.getElementById('sentence').innerText")
     for label in ("Verdicts and internal errors by minute", "held a device"):
@@ -103,6 +109,44 @@ def test_nothing_is_shown_without_a_token(browser, tmp_path: Path):  # noqa: F81
         assert token not in shown.page_source
     finally:
         server.stop()
+
+
+def test_a_timed_task_has_its_speed_up(browser, server):  # noqa: F811
+    timed = request(GOOD.format(1000)).model_dump(mode="json")
+    timed["timing"] |= {"enabled": True, "max_s": 0.5}
+    assert asked(f"{server.url}/v1/tasks", {"request": timed})[0] == 202
+    shown = opened(browser, server.url)
+    script = "const row = document.querySelector('#recent tbody tr'); return row && row.innerText"
+    until(lambda: "done" in (shown.execute_script(script) or ""))
+    text = shown.execute_script(script)
+    assert re.search(r"\d\.\d{3}x \[|no measurable difference \[", text)
+
+
+COLOURS = """
+const looks = (node, name) => { const style = getComputedStyle(node);
+  return [style[name], style.filter]; };
+return Object.fromEntries(['correct', 'incorrect', 'failed', 'rejected', 'unjudged'].map((kind) => {
+  const bar = document.createElementNS('http://www.w3.org/2000/svg', 'rect');
+  bar.setAttribute('class', kind);
+  document.querySelector('#verdicts svg').append(bar);
+  const mark = document.querySelector('#verdicts .legend i.' + kind);
+  return [kind, [looks(mark, 'backgroundColor'), looks(bar, 'fill')]]; }));"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_legend_has_the_colours_of_the_bars(browser, server, scheme):  # noqa: F811
+    shown = opened(browser, server.url)
+    until(lambda: "verdict" in shown.find_element("id", "sentence").text)
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    shown.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+    found = shown.execute_script(COLOURS)
+    shown.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert [kind for kind, (mark, bar) in found.items() if mark != bar] == []
+    colours = [
+        [int(part) for part in re.findall(r"\d+", mark[0])[:3]] for mark, _ in found.values()
+    ]
+    # No two verdicts are nearly of one colour.
+    assert min(math.dist(a, b) for a, b in itertools.combinations(colours, 2)) > 60
 
 
 def test_the_description_of_the_api_needs_no_other_host(browser, server):  # noqa: F811

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import sample_reports
 from tests.browser.test_page import BROWSER, DRIVER, SIZES, browser
 from tests.browser.test_view import a_run, shown
 from tests.unit.reports.test_html_report import HOSTILE
@@ -57,6 +58,10 @@ def test_runs_are_listed_followed_and_opened(browser, tmp_path, size):
         wait_until(lambda: text(page, "about") == "")
         assert text(page, "sentence") == "2 runs: 1 is running, 1 has a correct candidate."
         assert page.find_elements("css selector", "#runs b") == []
+        assert page.find_element("tag name", "h1").text == f"Runs in {tmp_path.resolve()}"
+        # An id takes one line, on a phone too.
+        (link,) = page.find_elements("css selector", "#runs a[href*=aaaa]")
+        assert len(page.execute_script("return arguments[0].getClientRects()", link)) == 1
         wide = page.execute_script("return document.documentElement.scrollWidth - innerWidth")
         assert wide <= 1
 
@@ -79,6 +84,19 @@ def test_a_page_on_disk_lists_the_runs_without_links(browser, tmp_path):
     page = shown(browser, (tmp_path / "list.html").as_uri())
     assert text(page, "sentence") == "1 run: 0 are running, 1 has a correct candidate."
     assert page.find_elements("css selector", "#runs a") == []
+
+
+def test_a_run_of_eval_is_listed_with_the_command_that_explains_it(browser, tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "report.json").write_text(sample_reports.correct().to_json())
+    with served(tmp_path) as address:
+        page = shown(browser, address)
+        wait_until(lambda: text(page, "about") == "")
+        assert text(page, "sentence") == "1 run: 0 are running, 1 has a correct candidate."
+        row = page.find_element("css selector", "#runs tbody tr")
+        assert f"tilewright explain {tmp_path}/one" in row.text
+        assert "complete" in row.text
+        assert row.find_elements("css selector", "a") == []
 
 
 def test_ten_thousand_runs_are_shown_at_once_and_read_meanwhile(browser, tmp_path):

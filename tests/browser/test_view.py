@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import urllib.error
@@ -13,11 +14,12 @@ from typing import Any
 
 import pytest
 
+from tests import sample_reports
 from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser
 from tests.unit.loop.test_rollout import CODE, play
 from tests.unit.reports.test_html_report import HOSTILE
 from tilewright.records.event_log import EventLog
-from tilewright.records.events import Ask, EvalSummary, Reply, Stepped, Turn, TurnFinished
+from tilewright.records.events import Ask, EvalSummary, Reply, Turn, TurnFinished
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported
 
@@ -110,6 +112,40 @@ def test_turns_are_plotted_listed_and_opened(browser, viewer, size):
     assert "another version" not in text
 
 
+def test_the_feedback_wraps_and_a_reply_by_hand_says_so(browser, tmp_path):
+    folder = a_run(tmp_path / "run")
+    long = "word " * 200
+    with EventLog(folder) as log:
+        ask = Ask(id=f"{PROBLEM}#0.5", problem=PROBLEM, turn=5)
+        reply = Reply(text="text", model="by hand")
+        log.append(TurnFinished(turn=Turn(ask=ask, reply=reply, feedback=long)))
+    (tmp_path / "view.html").write_text(exported(Turns(folder)), encoding="utf-8")
+    page = shown(browser, (tmp_path / "view.html").as_uri(), "phone")
+    assert "Reply, written by hand" in opened(page, 5)
+    script = "const e = document.querySelector('.prose'); return [e.scrollWidth, e.clientWidth]"
+    inner, outer = page.execute_script(script)
+    assert inner <= outer
+
+
+def test_the_detail_names_its_times_and_gives_them_equal_digits(browser, tmp_path):
+    folder = a_run(tmp_path / "run")
+    (folder / "reports").mkdir(exist_ok=True)
+    (folder / "reports" / "a.json").write_text(sample_reports.correct().to_json())
+    item = EvalSummary(protocol="strict", verdict="correct", report="reports/a.json")
+    with EventLog(folder) as log:
+        ask = Ask(id=f"{PROBLEM}#0.5", problem=PROBLEM, turn=5)
+        log.append(TurnFinished(turn=Turn(ask=ask, judgements=(item,))))
+    with served(folder) as viewer:
+        page = shown(browser, viewer.url)
+        opened(page, 5)
+        tables = page.find_elements("css selector", "#detail table")
+        heads = [item.text for item in tables[-1].find_elements("css selector", "th")]
+        named = ["time of baseline", "time of this turn", "speed-up", "speed-up of parent"]
+        assert heads[2:] == named
+        times = [item.text for item in tables[-1].find_elements("css selector", "tbody td.n")][:2]
+        assert all(re.fullmatch(r"(\d{3}|\d\.\d\d|\d\d\.\d) (us|ms)", text) for text in times)
+
+
 def test_model_output_is_shown_as_text_and_never_as_markup(browser, viewer):
     page = shown(browser, viewer.url)
     assert HOSTILE.strip()[:20] in opened(page, 4)
@@ -150,6 +186,22 @@ def test_a_single_file_works_from_disk_and_in_dark_mode(browser, tmp_path):
     assert ratio["least"] >= 4.5, ratio
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_verdict_has_the_same_colour_in_chart_legend_and_list(browser, tmp_path, scheme):
+    path = tmp_path / "view.html"
+    path.write_text(exported(Turns(a_run(tmp_path / "run"))), encoding="utf-8")
+    page = shown(browser, path.as_uri())
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+    script = """const parts = ['#rows td.rejected', '#tree path.rejected', '#legend path.rejected'];
+      return parts.map((part) => {
+      const style = getComputedStyle(document.querySelector(part));
+      return [part.includes('path') ? style.fill : style.color, style.filter]; })"""
+    found = page.execute_script(script)
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert found[0] == found[1] == found[2]
+
+
 def test_ten_thousand_turns_open(browser, tmp_path):
     folder = a_run(tmp_path / "run")
     lines = []
@@ -188,73 +240,3 @@ def test_the_server_answers_local_requests_only_and_refuses_bad_ones(viewer):
     for bad in ("turn.json?n=99", "turn.json?n=x", "turn.json"):
         assert asked(viewer.url + bad) == 400
     assert asked(viewer.url + "../../etc/passwd") == 404
-
-
-def a_training(folder: Path, steps: range) -> None:
-    """Add steps to the log of a run, with a reward that rises from 0.5 to 1.15."""
-    with EventLog(folder) as log:
-        for step in steps:
-            figures: dict[str, float | None] = {
-                "reward": 0.5 + 0.06 * (step - 1),
-                "correct": step / 20,
-                "fast@1": step / 40,
-                "loss": 1 / step,
-                "kl": None,
-                "entropy": 2.0,
-                "trained_tokens": 1000.0,
-                "seconds/sample": 3.0,
-                "seconds/update": 1.0,
-            }
-            log.append(Stepped(step=step, batch=f"step{step - 1:05}", figures=figures))
-            if step % 4 == 0:
-                scored: dict[str, float | None] = {"reward": 0.4}
-                log.append(Stepped(step=step, batch=f"score{step:05}", figures=scored))
-
-
-def dots(page: Any, title: str) -> list[str]:
-    """Return the texts of the points of a chart of a training."""
-    script = """return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"""
-    chart = f"#curves svg[aria-label^='{title} against'] circle title"
-    return list(page.execute_script(script, chart))
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_a_training_has_curves_that_grow_while_it_runs(browser, tmp_path, size):
-    folder = a_run(tmp_path / "run")
-    a_training(folder, range(1, 8))
-    with served(folder) as viewer:
-        page = shown(browser, viewer.url, size)
-        assert len([text for text in dots(page, "Reward") if "held out" not in text]) == 7
-        # The training was killed after step 7 and continues from its checkpoint at step 6.
-        a_training(folder, range(7, 13))
-        start = time.monotonic()
-        while len([text for text in dots(page, "Reward") if "held out" not in text]) != 12:
-            assert time.monotonic() - start < 3
-            time.sleep(0.05)
-        rewards = dots(page, "Reward")
-        assert "reward, step 1: 0.5" in rewards
-        assert "reward, step 12: 1.16" in rewards
-        assert [text for text in rewards if "held out" in text] == [
-            f"reward (held out), step {step}: 0.4" for step in (4, 8, 12)
-        ]
-        assert page.find_element("id", "trained").text == (
-            "12 steps of training: reward 0.5 at step 1, 1.16 at step 12; correct 0.05 at step 1, "
-            "0.6 at step 12; loss 1 at step 1, 0.0833 at step 12."
-        )
-        assert dots(page, "Tokens")[0] == "tokens_per_second, step 1: 250"
-        assert len(dots(page, "Time")) == 24
-        names = page.find_elements("css selector", "#curves svg text")
-        assert {"optimizer step", "seconds per phase", "loss"} <= {item.text for item in names}
-        # Held-out scores are four steps apart, and no line joins them.
-        script = "return document.querySelectorAll(arguments[0]).length"
-        reward = "#curves svg[aria-label^='Reward against'] line[stroke]"
-        assert page.execute_script(script, reward) == 11
-        script = "return document.documentElement.scrollWidth - window.innerWidth"
-        assert page.execute_script(script) <= 1
-
-
-def test_a_search_shows_no_training(browser, tmp_path):
-    text = exported(Turns(a_run(tmp_path / "run")))
-    (tmp_path / "view.html").write_text(text, encoding="utf-8")
-    page = shown(browser, (tmp_path / "view.html").as_uri())
-    assert not page.find_element("id", "training").is_displayed()

@@ -13,7 +13,7 @@ from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli import completion, options
 from tilewright.cli.lint import lint_results
-from tilewright.cli.optimize import MODEL_OPTIONS, asks_a_model, further_models, opened
+from tilewright.cli.optimize import ASKING, MODEL_OPTIONS, asks_a_model, further_models, opened
 from tilewright.cli.options import load_settings, number, one_model, option, ready_to_judge
 from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
@@ -116,7 +116,7 @@ def _of_model(given: dict[str, Any]) -> int:
     with (
         closing(policy),
         further_models(settings) as models,
-        run_progress("bench", run.folder, verbose=given["verbose"]) as progress,
+        run_progress("bench", run.folder, now=ASKING, verbose=given["verbose"]) as progress,
         closing(play(run, settings, policy, progress, ended, models)) as played,
     ):
         for turn in islice(played, given["max_candidates"]):
@@ -160,7 +160,7 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
         language=given["language"],
         evaluator=__version__,
         device=model,
-        **lint_results(problems, settings, model),
+        **lint_results(problems, given["problems"], settings, model),
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin(folder, begun, problems, answers.sources), settings

@@ -68,5 +68,9 @@ def command(
     show_result(as_json, as_document(found), table(*COLUMNS, rows=shown))
     for text in (headline(found), *notes(found)):
         print_line(printable(text))
+    if markdown is not None:
+        print_line(f"the changes as Markdown are in {printable(markdown)}")
+    if page is not None:
+        print_line(f"the page is in {printable(page)}; open {Path(page).resolve().as_uri()}")
     regressed = any(row.change in REGRESSIONS for row in found.rows)
     return REGRESSED if fail and regressed else 0

@@ -132,14 +132,14 @@ def _judging_item(reports: list[EvalReport], failure: str) -> Item:
 def noise_item(scatter: Scatter | None) -> Item:
     if scatter is None:
         get = "two cores, and `judging` above"
-        return Item("A/A noise", False, "nothing was timed", "speed-ups", get)
+        return Item("low noise", False, "nothing was timed", "speed-ups", get)
     said = (
         f"{scatter.runs} runs of {short_time(scatter.call_us)} per call: a reference differs from "
         f"itself by {math.expm1(scatter.median):.1%} in the median, "
         f"{math.expm1(scatter.worst):.1%} at most"
     )
     get = "end other programs; avoid shared machines"
-    return Item("A/A noise", scatter.worst <= QUIET, said, "narrow intervals", get)
+    return Item("low noise", scatter.worst <= QUIET, said, "narrow intervals", get)
 
 
 def _key(settings: Config) -> str:

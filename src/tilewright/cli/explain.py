@@ -14,11 +14,11 @@ from tilewright.cli.output import print_line
 from tilewright.cli.render import show_result
 from tilewright.cli.render_answers import answers_view
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
+from tilewright.cli.report_address import report_path
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records import CaseResult, EvalReport
 from tilewright.records.codes import FailureReason
-from tilewright.records.event_log import EVENTS
 from tilewright.records.run_folder import read_report
 from tilewright.registry import catalogue, load
 from tilewright.reports.glossary import terms_of
@@ -38,6 +38,8 @@ OF_THE_REPORT = ("work", "comparison")
 def command(run: str, as_json: bool, full: bool, profile: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Explain the verdict in RUN, a run folder or a report file.
 
+    RUN/PROBLEM#SAMPLE names a candidate of a run with several, as its pages do.
+
     It answers what the verdict is and why, how fast the candidate is and how sure that is, and what
     limits it.
 
@@ -48,7 +50,7 @@ def command(run: str, as_json: bool, full: bool, profile: bool, **given: Any) ->
     from tilewright.cli.reproduce import failing_case, reproducer
 
     settings = load_settings(given)
-    path = Path(run)
+    path = report_path(run)
     report = _read(path)
     if profile:
         report = _traced(report, settings)
@@ -80,10 +82,6 @@ def _is_forgery(report: EvalReport) -> bool:
 
 
 def _read(path: Path) -> EvalReport:
-    if (path / EVENTS).is_file():
-        one = next(iter(sorted(path.glob("reports/*.json"))), path / "reports" / "NAME.json")
-        advice = f"explain one of its reports, such as {one}"
-        raise RecordError(f"{path} holds several evaluations: {advice}")
     try:
         return read_report(path)
     except RecordError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -61,7 +62,8 @@ def command(address: str, relint: bool, as_json: bool, **given: Any) -> int:  # 
     show_result(as_json, rows, _view(found))
     weak = sum(bool(is_weak(health, "strict")) for _, health in found)
     failed = sum(bool(health.failed) for _, health in found)
-    print_line(f"{len(problems)} problems, {weak} weak strictly, {failed} cannot be judged here")
+    noun = "problem" if len(problems) == 1 else "problems"
+    print_line(f"{len(problems)} {noun}, {weak} weak strictly, {failed} cannot be judged here")
     return 1 if weak else 0
 
 
@@ -101,13 +103,20 @@ def _read(path: Path) -> Health | None:
         return None
 
 
-def lint_results(problems: list[Problem], settings: Config, model: str) -> dict[str, Any]:
-    """Return the problems that the linter found unsound, and how many were never linted."""
+def lint_results(
+    problems: list[Problem], address: str, settings: Config, model: str
+) -> dict[str, Any]:
+    """Return the problems that the linter found unsound, and how many were never linted.
+
+    `address` names the problems, for the command that lints them.
+    """
     found = {problem.id: _read(_path(settings.home, problem, model)) for problem in problems}
     passing = {name: is_weak(h, "strict") for name, h in found.items() if h is not None}
     unseen = len(found) - len(passing)
     if unseen:
-        print_line(f"{unseen} of {len(found)} problems were never linted: tilewright problems lint")
+        noun = "problem was" if len(found) == 1 else "problems were"
+        lint = f"tilewright problems lint {shlex.quote(address)}"
+        print_line(f"{unseen} of {len(found)} {noun} never linted: {lint}")
     weak = {name: answers for name, answers in passing.items() if answers}
     return {"unsound_problems": weak, "problems_not_linted": unseen}
 
@@ -131,7 +140,7 @@ def _view(found: list[tuple[Problem, Health]]) -> RenderableType:
         ]
         made.add_row(
             cut(problem.id, MAX_NAME),
-            *map(", ".join, (weak["strict"], weak["official"])),
+            *(", ".join(names) or "no" for names in (weak["strict"], weak["official"])),
             engineering(max(map(memory_of, cases)), "B") if cases else "",
             short_time(1e6 * max(case.call_s for case in cases)) if cases else "",
             ", ".join(filter(None, notes)),

@@ -64,7 +64,7 @@ class Tool(CommandGroup):
 @click.version_option(__version__, prog_name="tilewright", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Judge, improve and learn GPU kernels.
+    """Judge GPU kernels, improve them with a model, and train models to write them.
 
     The exit code is 0 if the result is correct or the work is done. It is 1 if a verdict is not
     correct, or a required speed-up was missed. Errors have a code each: 2 a setting, option or

@@ -101,6 +101,10 @@ MODEL_OPTIONS = group(
 """Options about a model, its strategy and its budget."""
 
 
+ASKING = "asking the model"
+"""The first stage of a run whose candidates a model writes."""
+
+
 @click.command("optimize")
 @click.argument("problem", required=False, default="", shell_complete=completion.problems)
 @MODEL_OPTIONS
@@ -123,7 +127,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     run, settings, policy = opened(given, "optimize")
     ended, score, turns = SearchResult(), run_state.score_of(settings.loop), list(run.finished)
     leaders, meter = Leaders(score, turns), UsageMeter(turns)
-    shown = run_progress("optimize", run.folder, verbose=given["verbose"])
+    shown = run_progress("optimize", run.folder, now=ASKING, verbose=given["verbose"])
     with closing(policy), further_models(settings) as models, shown as progress:
         for turn in play(run, settings, policy, progress, ended, models):
             turns.append(turn)
@@ -184,7 +188,7 @@ def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]
         samples=settings.loop.samples,
         evaluator=__version__,
         device=model,
-        **(lint_results(problems, settings, model) if kind == "bench" else {}),
+        **(lint_results(problems, given["problem"], settings, model) if kind == "bench" else {}),
     )
     earlier = earlier_candidates(given["warm_start"], settings.home)
     seeds = stored_candidates(earlier, problems, settings.loop.warm_start)
@@ -199,7 +203,7 @@ def further_models(settings: Config) -> Iterator[dict[str, Policy]]:
     """Yield the models of the setting `models` by their role, and close them."""
     with ExitStack() as stack:
         yield {
-            role: stack.enter_context(closing(choose_policy(model.name, model)))
+            role: stack.enter_context(closing(choose_policy(model.name, model, warn=print_line)))
             for role, model in settings.models.items()
         }
 

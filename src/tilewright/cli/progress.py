@@ -64,11 +64,11 @@ class Progress:
     intervals that double. `verbose` writes every event.
     """
 
-    def __init__(self, what: str = "", *, verbose: bool = False) -> None:
+    def __init__(self, what: str = "", *, now: str = "starting", verbose: bool = False) -> None:
         self.what = what
         self.events = 0
         self._verbose = verbose
-        self._now = "starting"
+        self._now = now
         self._start = time.monotonic()
         self._rich = rich_progress.Progress(
             rich_progress.SpinnerColumn(),

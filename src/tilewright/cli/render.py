@@ -50,6 +50,12 @@ PIPE_WIDTH = 110
 """Columns of output that is not a terminal."""
 
 
+MIN_LEAST_US = 1.0
+"""Microseconds of work at the ceilings. Of a smaller case the roofline shows the overhead alone."""
+MAX_DETAIL = 80
+"""Most characters of the reason for which an input variation was skipped."""
+
+
 @dataclass(frozen=True)
 class Row:
     name: str
@@ -201,7 +207,8 @@ def _summary(report: EvalReport) -> list[tuple[str, str]]:
         ("timed calls", timed_text(report)),
         *(("all times", f"{name}{EXPLAINED.get(name, '')}") for name in shared),
     ]
-    rows += [("roofline", _light_text(item)) for item in roofline_points(report)]
+    points = (item for item in roofline_points(report) if item.least_us >= MIN_LEAST_US)
+    rows += [("roofline", _light_text(item)) for item in points]
     rows += [("label", f"{label.name}: {label.detail}") for label in report.labels]
     rows += [("finding", finding_text(finding)) for finding in report.findings]
     rows.append(("isolation", _layers_text(report.isolation)))
@@ -231,9 +238,15 @@ def outputs_text(cases: Sequence[CaseResult]) -> str:
             f", at most {worst.error_over_tolerance:.2g} of the tolerance "
             f"({worst.case}, {worst.input_variation}; {worst.oracle})"
         )
-    varied = [item.result for item in cases if item.input_variation != "nominal"]
+    varied = [item for item in cases if item.input_variation != "nominal"]
     if varied:
-        shown += f"; {len(varied) - varied.count('skipped')} of {len(varied)} variations"
+        skipped = [item for item in varied if item.result == "skipped"]
+        shown += f"; {len(varied) - len(skipped)} of {len(varied)} variations"
+        if skipped:
+            first = skipped[0]
+            where = f"{first.case}, {first.input_variation}"
+            why = f": {cut(first.detail, MAX_DETAIL)}" if first.detail else ""
+            shown += f", {len(skipped)} skipped ({where}{why})"
     return shown
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tilewright.cli import render
 from tilewright.cli.output import printable
-from tilewright.records import Correct, EvalReport
+from tilewright.records import Correct, EvalReport, Rejected
 from tilewright.records.codes import LabelName
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import cut, finding_text, over_cases
@@ -41,9 +41,13 @@ def answers_view(report: EvalReport, script: str) -> RenderableType:
 
 
 def _verdict(report: EvalReport, script: str) -> list[RenderableType]:
-    said = [] if isinstance(report.outcome, Correct) else [render.reason(report)]
+    decisive = report.outcome.findings if isinstance(report.outcome, Rejected) else ()
+    # The findings that decide are the reason; they come first.
+    found = [*decisive, *(item for item in report.findings if item not in decisive)]
+    untold = not isinstance(report.outcome, Correct | Rejected)
+    said = [render.reason(report)] if untold else []
+    said += _listed("finding", [finding_text(item) for item in found], MAX_FINDINGS)
     said.append(f"Outputs: {render.outputs_text(report.cases)}.")
-    said += _listed("finding", [finding_text(item) for item in report.findings], MAX_FINDINGS)
     labels = [f"{item.name}: {item.detail}" for item in report.labels]
     said += _listed("label", labels, MAX_LABELS)
     missing = [item.name for item in report.isolation if not item.active]

@@ -135,13 +135,13 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     rows += [
         ("correct", correct),
         ("geometric mean", known("{:.3f}x over correct candidates", numbers["geometric_mean"])),
-        ("mean, zeros", known("{:.3f}", numbers["mean_with_zeros"])),
+        ("mean speed-up, failures as 0", known("{:.3f}x", numbers["mean_with_zeros"])),
         ("amsr", known("{:.3f}", numbers["amsr"])),
         ("pass@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["pass_at"].items())),
         ("fast_1@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["fast_at"].items())),
         ("rejected", f"{numbers['rejected']:.1%}"),
     ]
-    fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "lower bound > p")
+    fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "fast_p, sure")
     for item in numbers["fast_p"]:
         interval = known("[{:.1%}, {:.1%}]", item["low"], item["high"])
         fast_p, *others = (_share(item[name]) for name in ("fast_p", "at_least", "believed"))
@@ -177,10 +177,13 @@ def _groups(groups: dict[str, Any]) -> RenderableType:
 
 
 def _flips(flips: list[dict[str, Any]]) -> RenderableType:
-    made = table("candidate", "verdicts", "by which defect", "why")
+    known_causes = any(item["cause"] for item in flips[:MAX_FLIPS])
+    heads = ["by which defect"] if known_causes else []
+    made = table("candidate", "verdicts", *heads, "why")
     for item in flips[:MAX_FLIPS]:
         said = ", ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
-        made.add_row(item["ask"], said, item["cause"], item["why"])
+        cause = [item["cause"]] if known_causes else []
+        made.add_row(item["ask"], said, *cause, item["why"])
     if len(flips) > MAX_FLIPS:
-        made.add_row(f"and {len(flips) - MAX_FLIPS} more", "", "", "")
+        made.add_row(f"and {len(flips) - MAX_FLIPS} more", *[""] * (2 + len(heads)))
     return made

@@ -141,7 +141,7 @@ def _roofline(points: Sequence[RooflinePoint]) -> RenderableType:
     for item in points:
         took = item.comparison.candidate
         computing = "" if item.flops_per_s is None else engineering(item.flops_per_s, "FLOP/s")
-        times = (item.least_us, took.median_us, took.call_latency_us, took.back_to_back_us)
+        times = (item.least_us, item.candidate_us, took.call_latency_us, took.back_to_back_us)
         cells = ["" if time_us is None else short_time(time_us) for time_us in times]
         cells += [f"{item.candidate_share:.0%}", engineering(item.bytes_per_s, "B/s"), computing]
         made.add_row(item.case, item.limit, *cells)

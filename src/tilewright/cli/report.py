@@ -14,7 +14,7 @@ from tilewright.errors import ConfigError, writing
 from tilewright.records.base import is_text
 from tilewright.reports.csv_markdown import as_csv, as_markdown
 from tilewright.reports.html_report import document, page
-from tilewright.reports.loader import annotate, gather, uncollected
+from tilewright.reports.loader import annotate, gather, title_of, uncollected
 from tilewright.reports.strategy_report import strategy_files
 
 ANNOTATE_HELP = "Add a person's comment to a verdict. Repeatable."
@@ -44,9 +44,8 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
     target = Path(given["out"]) if given["out"] else folders[0]
     with uncollected():
         gathered = gather(folders, full=given["all_candidates"])
-        begun = gathered.runs[0].begun
-        name = given["title"] or f"{begun.problems}, {begun.device}"
-        shown = document(gathered, name)
+        name = given["title"] or title_of(gathered.runs[0].begun)
+        shown = document(gathered, name, given["out"] or "")
         files = {
             "report.html": page(shown).encode(),
             "report.json": json.dumps(shown).encode(),

@@ -44,6 +44,7 @@ JUDGE_FILES = (
     *("evaluator/judge/error_statistics.py", "evaluator/judge/integer_comparison.py"),
     "evaluator/judge/element_errors.py",
     *("evaluator/judge/comparison.py", "evaluator/judge/official_comparison.py"),
+    "evaluator/judge/nominal_errors.py",
     *("evaluator/judge/output_description.py", "evaluator/judge/weights.py"),
 )
 MAX_REPEATS = 64

@@ -47,9 +47,11 @@ def resumed_run(given: Mapping[str, Any], fixed: Iterable[str]) -> tuple[Path, C
 
 
 @contextmanager
-def run_progress(verb: str, folder: Path, *, verbose: bool = False) -> Iterator[Progress]:
+def run_progress(
+    verb: str, folder: Path, *, now: str = "starting", verbose: bool = False
+) -> Iterator[Progress]:
     """Show the progress of a run. If the run ends early, print the command that resumes it."""
-    with Progress(verb, verbose=verbose) as progress:
+    with Progress(verb, now=now, verbose=verbose) as progress:
         try:
             yield progress
         except BaseException:

@@ -106,7 +106,9 @@ def _serve(settings: Config, home: Path, tokens: auth.Tokens | None, given: dict
             return executor.evaluate(request, on_event, idle=lambda: on_event(HEARTBEAT, {}))
 
         service = Service(settings, model, evaluate, home, running, workers, tokens)
-        print_line(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
+        print_line(
+            f"judging on {model}; tasks are kept in {home}; dashboard: http://{host}:{port}/"
+        )
         with closing(executor):
             listen(create_app(service), service, bound, executor.kill)
 

@@ -15,7 +15,7 @@ from tilewright.cli.output import print_line, print_skipped
 from tilewright.errors import TilewrightError, writing
 from tilewright.loop.run_state import resume_session
 from tilewright.records.event_log import EVENTS
-from tilewright.reports.run_list import RunList, run_folders
+from tilewright.reports.run_list import RunList, run_files
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported, runs_page
 
@@ -32,7 +32,7 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     machine only, until an interrupt. New turns and runs appear on it.
     """
     folder = Path(run)
-    if not (folder / EVENTS).is_file() and next(run_folders(folder), None) is not None:
+    if not (folder / EVENTS).is_file() and next(run_files(folder), None) is not None:
         return _list(folder, port, export, as_json=as_json)
     turns = Turns(folder)
     print_skipped(turns.skipped)

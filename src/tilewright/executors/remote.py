@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from tilewright import errors
 from tilewright.executors.base import Executor, Progress, ignore_progress
+from tilewright.executors.remote_stages import stages_told
 from tilewright.executors.retrying import Backoff, server_delay
 from tilewright.records import EvalReport, EvalRequest
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     import httpx
 
+OPEN = ("queued", "running")
+"""States of a task that has not ended."""
 MAX_WAIT_S = 30.0
 """Seconds that one request waits at the server for the end of a task."""
 TIMEOUT_S = MAX_WAIT_S + 30.0
@@ -155,13 +158,7 @@ class RemoteExecutor(Executor):
             if not isinstance(task, dict) or not {"key", "state"} <= set(task):
                 raise errors.ConfigError(f"{self._url}: the server is not a tilewright serve")
             try:
-                state = ""
-                while task["state"] in ("queued", "running"):
-                    if task["state"] != state:
-                        state = task["state"]
-                        progress("waiting", {"message": f"{self._url}: {state}"})
-                    path = f"/v1/tasks/{quote(task['key'])}?wait_s={MAX_WAIT_S}"
-                    task = yield from self._asked("GET", path)
+                task = yield from self._ended(task, progress)
                 return (yield from self._report_of(task))
             except _UnknownTask:
                 # The server has another store, or another client has restarted the task.
@@ -169,6 +166,19 @@ class RemoteExecutor(Executor):
         raise errors.InfrastructureError(
             f"{self._url}: the server forgot the task {MAX_SUBMISSIONS} times"
         )
+
+    def _ended(self, task: dict[str, Any], progress: Progress) -> Steps[dict[str, Any]]:
+        """Wait for the end of a task, and tell its stages meanwhile."""
+        state, path = "", f"/v1/tasks/{quote(task['key'])}"
+        if task["state"] not in OPEN:
+            return task
+        with stages_told(self._options(), f"{path}/events", progress):
+            while task["state"] in OPEN:
+                if task["state"] != state:
+                    state = task["state"]
+                    progress("waiting", {"message": f"{self._url}: {state}"})
+                task = yield from self._asked("GET", f"{path}?wait_s={MAX_WAIT_S}")
+        return task
 
     evaluate, evaluate_async = both(_evaluate)
 

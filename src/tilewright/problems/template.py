@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tilewright.errors import ConfigError, reason_of
 
-_PROBLEM = '''"""Each row is scaled to a root mean square of one. Write your own operator here."""
+_PROBLEM = '''"""An example operator on the rows of a matrix. Describe and write your own here."""
 
 import torch
 

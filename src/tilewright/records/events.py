@@ -161,6 +161,12 @@ class Turn(Record):
     """Vector of the candidate, if a server computed it."""
 
 
+TRAININGS = ("train", "sft")
+"""Kinds of runs that train a model."""
+WITHOUT_DEVICE = "none"
+"""The device of a run that judges nothing on one."""
+
+
 class RunStarted(Record):
     """The first line of a log: the kind and the settings of the run."""
 

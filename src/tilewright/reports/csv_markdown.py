@@ -22,7 +22,7 @@ COLUMNS = (
 OF_THE_SUMMARY = attrgetter(*COLUMNS[4:9], "roofline_fraction", "seconds")
 HEADLINE = (
     *("run", "protocol", "judged", "without a candidate", "correct"),
-    *("fast_1", "95 %", "believed", "geometric mean"),
+    *("fast_1", "95 %", "fast_1, sure", "geometric mean"),
 )
 TRAJECTORY_TURNS = {"last": "last turn", "best": "best of history"}
 REPLAY = "tilewright eval --from-report"

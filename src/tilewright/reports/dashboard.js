@@ -26,15 +26,15 @@ const bars = (label, yText, minutes, now, parts, unit) => {
   return node;
 };
 const opened = new Map();
-const cell = (report) => el("td", { colspan: 6, class: "detail" },
+const cell = (report) => el("td", { colspan: 7, class: "detail" },
   el("p", {}, `${report.verdict}` + (report.speedup ? `, ${speed({ speedup: report.speedup, low: report.speedup_low, high: report.speedup_high })}` : "") + (report.outcome.message ? `: ${report.outcome.message}` : "")),
-  ...(report.comparisons.length ? [table(["case", "baseline", "it took", "candidate took", "speed-up"], report.comparisons.map((c) => [c.case, c.baseline, scaled(c.baseline_timing.median_us), scaled(c.candidate.median_us), speed({ speedup: c.speedup, low: c.speedup_low, high: c.speedup_high })]))] : []),
+  ...(report.comparisons.length ? [table(["case", "baseline", "time of baseline", "time of candidate", "speed-up"], report.comparisons.map((c) => [c.case, c.baseline, scaled(c.baseline_timing.median_us), scaled(c.candidate.median_us), speed({ speedup: c.speedup, low: c.speedup_low, high: c.speedup_high })]))] : []),
   ...[...report.findings.map((item) => `${item.code}: ${item.summary}`), ...report.labels.map((item) => `${item.name}: ${item.detail}`)].map((text) => el("p", {}, text)),
   el("pre", { class: "source", tabindex: 0 }, report.request.candidate.files.map((file) => file.text || "").join("\n\n").slice(0, 20000)));
 const show = async (key) => {
   if (opened.has(key)) { opened.delete(key); draw(); return; }
   const answer = await fetch(`/v1/tasks/${encodeURIComponent(key)}/report`, { headers: headers() });
-  opened.set(key, answer.ok ? cell(await answer.json()) : el("td", { colspan: 6, class: "detail" }, (await answer.json()).detail));
+  opened.set(key, answer.ok ? cell(await answer.json()) : el("td", { colspan: 7, class: "detail" }, (await answer.json()).detail));
   draw();
 };
 let latest = null;
@@ -43,7 +43,7 @@ const draw = () => {
   for (const minute of found.minutes) for (const [kind, count] of Object.entries(minute.verdicts)) verdicts[kind] = (verdicts[kind] || 0) + count;
   const ended = Object.values(verdicts).reduce((a, b) => a + b, 0), errors = found.minutes.reduce((sum, minute) => sum + minute.internal_errors, 0);
   $("sentence").replaceChildren(el("p", {}, `${many(found.queue.running, "task")} ${found.queue.running === 1 ? "runs" : "run"} and ${found.queue.waiting} ${found.queue.waiting === 1 ? "waits" : "wait"}; ${many(ended, "verdict")} in the last hour, ${verdicts.correct || 0} of them correct` + (errors ? `; ${many(errors, "internal error")}` : "") + "."));
-  $("about").textContent = `${found.device}, tilewright ${found.version}, up for ${seconds(found.uptime_s)}` + (found.wait_median_s === null ? "" : `; the last tasks waited ${seconds(found.wait_median_s)} (median), ${seconds(found.wait_p95_s)} (95th percentile)`) + (found.queue.draining ? "; it drains and accepts nothing" : "");
+  $("about").textContent = `${found.device}, tilewright ${found.version}, up for ${seconds(found.uptime_s)}` + (found.wait_median_s === null ? "" : `; the ${found.waited_tasks === 1 ? "task" : `${found.waited_tasks} tasks`} that began last waited ${seconds(found.wait_median_s)} (median), ${seconds(found.wait_p95_s)} (95th percentile)`) + (found.queue.draining ? "; it drains and accepts nothing" : "");
   const idle = found.workers.filter((worker) => worker.state === "idle").length;
   $("running").replaceChildren(found.running.length ? table(["task", "problem", "stage", "for", "since the start"], found.running.map((item) => [item.key.slice(0, 12), item.problem, item.stage, item.stage ? seconds(Math.max(now - item.stage_at, 0)) : "", seconds(Math.max(now - item.started_at, 0))]), [3, 4]) : el("p", {}, "No task of yours is evaluated."),
     el("p", {}, `${idle} of ${many(found.workers.length, "worker")} idle; stored: ` + (Object.entries(found.tasks).map(([state, count]) => `${count} ${state}`).join(", ") || "nothing") + "."));
@@ -58,7 +58,7 @@ const draw = () => {
   $("recent").tBodies[0].replaceChildren(...found.recent.flatMap((task) => {
     const button = el("button", { type: "button", class: "row", "aria-expanded": String(opened.has(task.key)), title: task.key, "data-key": task.key }, task.problem || task.key.slice(0, 12)), name = task.problem ? [el("span", { class: "title" }, task.key.slice(0, 12))] : [];
     button.addEventListener("click", () => show(task.key));
-    const row = el("tr", {}, el("td", {}, button, ...name), el("td", {}, task.state), el("td", { class: "verdict " + (task.verdict || "") }, task.verdict || ""), el("td", { class: "n" }, task.started_at ? seconds(task.started_at - task.submitted_at) : ""), el("td", { class: "n" }, task.ended_at && task.started_at ? seconds(task.ended_at - task.started_at) : ""), el("td", {}, clock(task.submitted_at)));
+    const row = el("tr", {}, el("td", {}, button, ...name), el("td", {}, task.state), el("td", { class: "verdict " + (task.verdict || "") }, task.verdict || ""), el("td", { class: "n" }, speed({ speedup: task.speedup, low: task.speedup_low, high: task.speedup_high })), el("td", { class: "n" }, task.started_at ? seconds(task.started_at - task.submitted_at) : ""), el("td", { class: "n" }, task.ended_at && task.started_at ? seconds(task.ended_at - task.started_at) : ""), el("td", {}, clock(task.submitted_at)));
     return opened.has(task.key) ? [row, el("tr", {}, opened.get(task.key))] : [row];
   }));
   if (focused) [...$("recent").querySelectorAll("button")].find((button) => button.dataset.key === focused)?.focus();

@@ -17,14 +17,14 @@ from tilewright.records import EvalReport
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.reports.csv_markdown import MAX_FLIPS
 from tilewright.reports.glossary import heading_terms, terms_html
-from tilewright.reports.loader import Gathered, Run
+from tilewright.reports.loader import Gathered, Run, device_of, title_of
 from tilewright.reports.strategy_report import trajectory_name, with_texts
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.headline import headline
 from tilewright.scoring.intervals import NOISY_HALF_WIDTH, STRETCH
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.paired_times import paired_times
-from tilewright.scoring.report_text import NOT_CERTAIN
+from tilewright.scoring.report_text import NOT_CERTAIN, known
 from tilewright.scoring.roofline import roofline_points
 from tilewright.scoring.summary import explained_by_run, group_of
 
@@ -32,12 +32,14 @@ MAX_LINES = 5000
 """Most candidates in the list of a page. The CSV has all of them."""
 MAX_SOURCE, MAX_REASON = 20_000, 400
 """Most characters of a source, and of the reason of a verdict, on a page."""
-OF_THE_RUN = {"problems", "protocols", "device", "evaluator", "problems_not_linted"}
+OF_THE_RUN = {"problems", "protocols", "evaluator", "kind", "problems_not_linted"}
 OF_A_FINDING = {"code", "summary", "evidence"}
 HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
 LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
 """Most bytes of the list of candidates, and of the candidates in full. A page has at most 8 MB."""
 
+WITHOUT_TURNS = "A training on conversations: `tilewright view` shows its curves."
+"""The headline of a run that has no candidate."""
 CONSTANTS = {
     "NOISY_HALF_WIDTH": str(NOISY_HALF_WIDTH),
     "STRETCH": str(STRETCH),
@@ -76,11 +78,13 @@ def _read(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def document(gathered: Gathered, title: str) -> dict[str, Any]:
+def document(gathered: Gathered, title: str, out: str = "") -> dict[str, Any]:
+    """Return what a page shows; `out` is the folder that its command names."""
     runs = [_run(run, number, gathered) for number, run in enumerate(gathered.runs)]
     listed = sum(len(run["rows"]) for run in runs)
     left_out = sum(len(run.turns) for run in gathered.runs) - listed
     shown = {"title": title, "left_out": left_out, "runs": runs, "terms": heading_terms()}
+    shown["command"] = _command(gathered, title, out)
     if len(runs) > 1:
         shown["explained_by_run"] = explained_by_run(
             {run.name: run.turns for run in gathered.runs},
@@ -89,6 +93,16 @@ def document(gathered: Gathered, title: str) -> dict[str, Any]:
             {run.name: run.unanswered for run in gathered.runs},
         )
     return shown
+
+
+def _command(gathered: Gathered, title: str, out: str) -> str:
+    """Return the command that makes a page again."""
+    words = ["tilewright", "report", *(str(run.folder.resolve()) for run in gathered.runs)]
+    if title != title_of(gathered.runs[0].begun):
+        words += ["--title", title]
+    if out:
+        words += ["--out", str(Path(out).resolve())]
+    return shlex.join([*words, *(["--all-candidates"] if gathered.full else [])])
 
 
 def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
@@ -110,10 +124,12 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "path": str(run.folder.resolve()),
         "left": run.left,
         "begun": run.begun_at,
-        "command": f"tilewright report {shlex.quote(str(run.folder.resolve()))}",
         **run.begun.model_dump(mode="json", include=OF_THE_RUN),
+        "device": device_of(run.begun),
         "machines": _machines(list(own.values())),
-        "headline": headline(run.summary),
+        "headline": headline(run.summary)
+        if run.turns or run.begun.kind != "sft"
+        else WITHOUT_TURNS,
         "summary": run.summary | {"flips": flips},
         "curves": curves(run.turns, gathered.weak) if several_turns else [],
         "comparison": None if run.comparison is None else with_texts(run.comparison),
@@ -183,6 +199,8 @@ def shown_report(report: EvalReport) -> dict[str, Any]:
         "language": candidate.language,
         "source": source[:MAX_SOURCE],
         "cut": len(source) > MAX_SOURCE,
+        "files": [file.path for file in candidate.files],
+        "failing": _failing(report),
         "seed": report.seed,
         "advice": advice(report),
         "lights": [
@@ -212,3 +230,12 @@ def shown_report(report: EvalReport) -> dict[str, Any]:
         "findings": [item.model_dump(include=OF_A_FINDING) for item in report.findings],
         "message": str(getattr(report.outcome, "message", "")),
     }
+
+
+def _failing(report: EvalReport) -> str:
+    """Return the first wrong input sample in words; empty without one."""
+    for item in report.cases:
+        if item.result == "fail":
+            error = known("; error {:.3g} times the tolerance", item.error_over_tolerance)
+            return f"case {item.case}, variation {item.input_variation}{error}"
+    return ""

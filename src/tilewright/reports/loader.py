@@ -20,7 +20,7 @@ from tilewright.loop.run_state import CANDIDATES, PROBLEMS, lines_of
 from tilewright.records import EvalReport
 from tilewright.records.base import digest_text, is_text
 from tilewright.records.event_log import read_events, turns_of
-from tilewright.records.events import EvalSummary, RunStarted, Turn
+from tilewright.records.events import TRAININGS, WITHOUT_DEVICE, EvalSummary, RunStarted, Turn
 from tilewright.records.run_folder import read_report
 from tilewright.reports.strategy_report import comparison_of
 from tilewright.scoring.report_text import cut
@@ -43,6 +43,18 @@ def begun_at(name: str) -> str:
     """Return the time in the name of a run folder, in UTC; empty if a person has named it."""
     found = STAMP.match(name)
     return "" if found is None else "{}-{}-{} {}:{} UTC".format(*found.groups())
+
+
+def device_of(begun: RunStarted) -> str:
+    """Return the device of a run; empty if the run has none."""
+    return "" if begun.device == WITHOUT_DEVICE else begun.device
+
+
+def title_of(begun: RunStarted) -> str:
+    """Return the title of a page of a run: its problems, and where or by what it was made."""
+    if begun.kind in TRAININGS:
+        return f"Training on {begun.problems} ({begun.name})"
+    return ", ".join(filter(None, (begun.problems, device_of(begun))))
 
 
 @dataclass(frozen=True)

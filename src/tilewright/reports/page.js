@@ -20,29 +20,32 @@ const legend = () => el("p", { class: "legend" }, ...series.map((item, i) => {
 const first = data.runs[0];
 for (const run of data.runs) $("sentence").append(el("p", {}, whose(run, run.headline)));
 const dates = data.runs.map((run) => run.begun).filter(Boolean);
-$("about").textContent = `${first.problems} on ${first.device}, tilewright ${first.evaluator}` +
-  (dates.length ? `, begun ${[...new Set(dates)].join(" and ")}` : "") + `; this page again: ${first.command}` +
+$("about").textContent = `${first.problems}${first.device ? " on " + first.device : ""}, tilewright ${first.evaluator}` +
+  (dates.length ? `, begun ${[...new Set(dates)].join(" and ")}` : "") + `; this page again: ${data.command}` +
   (data.left_out ? `; ${data.left_out} turns are counted and not listed` : "") +
   data.runs.filter((run) => run.left).map((run) => `; ${run.left} of ${run.name} are not judged yet: tilewright bench --resume ${quoted(run.path)}`).join("");
 
 // Results
 const lacking = series.some((item) => item.numbers.unanswered) ? ["without a candidate"] : [];
 $("headline").append(table(
-  ["run", "judged", "unjudged", ...lacking, "shares of", "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
+  ["run", "judged", "unjudged", ...lacking, "shares of", "correct", "fast_1", "95 %", "fast_1, sure", "geometric mean", "AMSR", "rejected"],
   series.map((item) => {
     const n = item.numbers, one = fastOne(n), counted = [n.judged, n.verdicts.unjudged || 0, ...lacking.map(() => n.unanswered)];
     if (!n.counted) return [item.name, ...counted, "", "", "", "", "", "", "", ""];
     return [item.name, ...counted, n.counted, share(n.correct / n.counted), share(one.fast_p),
       one.low === null || one.low === undefined ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
   }), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
+if (data.runs.some((run) => run.summary.earlier_turns)) $("headline").append(el("p", {}, "These numbers count the last turn of each trajectory; the list of candidates has all turns."));
 if (lacking.length) $("headline").append(el("p", {}, "A problem without a candidate counts as not correct, once for each sample that every other problem has. So the shares are of more than the judged candidates."));
 
 const passed = series.filter((item) => item.numbers.counted);
 const ends = (found, unit) => (found ? `${found[0].toFixed(3)}${unit} to ${found[1].toFixed(3)}${unit}` : "").replace(/ /g, "\u00a0");
 const atK = (found) => Object.entries(found).map(([k, v]) => `${k}: ${share(v)}`).join(", ");
-if (passed.length) $("headline").append(table(["run", "geometric mean, 95 %", "AMSR, 95 %", "pass@k", "fast_1@k", "mean, what is not correct as 0"],
+if (passed.length) $("headline").append(el("p", {}, "Means with their 95 % intervals, and the shares of problems that one of k samples solves:"), table(["run", "geometric mean, 95 %", "AMSR, 95 %", "pass@k", "fast_1@k", "mean speed-up, failures as 0"],
   passed.map(({ name, numbers: n }) => [name, ends(n.geometric_mean_95, "x"), ends(n.amsr_95, ""), atK(n.pass_at), atK(n.fast_at), times(n.mean_with_zeros)]), [5]));
-if (data.explained_by_run) $("headline").append(el("p", {}, "Of the deviance of what is correct, whose candidate it is explains " + Object.entries(data.explained_by_run).map(([name, part]) => `${share(part)} (${name})`).join(", ") + "."));
+// What a grouping explains of correctness, in one sentence.
+const explains = (what, parts, apart) => el("p", {}, `Knowing the ${what} explains ${parts.map(([part, name]) => `${share(part)} (${name})`).join(", ")} of the deviance of correctness (0 %: ${apart}; 100 %: the ${what} alone decides).`);
+if (data.explained_by_run) $("headline").append(explains("run", Object.entries(data.explained_by_run).map(([name, part]) => [part, name]), "runs do not differ"));
 for (const run of data.runs.filter((item) => item.curves.length > 1)) {
   const names = [...new Set(run.curves.flatMap((row) => Object.keys(row.best_fast_p)))];
   const text = whose(run, "turn by turn, and the best of each history up to it" + (run.comparison ? ", of all strategies together" : ""));
@@ -53,7 +56,7 @@ for (const run of data.runs.filter((item) => item.curves.length > 1)) {
   else $("headline").append(el("p", {}, text), made);
 }
 const scored = data.runs.filter((run) => run.summary.drkernel);
-if (scored.length) $("headline").append(el("p", {}, "As Dr. Kernel scores: by published rules with its tolerance of 0.01, a decoy is incorrect, and fast@p asks for at least p."),
+if (scored.length) $("headline").append(el("p", {}, "By the rules of Dr. Kernel (arXiv 2602.05885): the tolerance is 0.01, a decoy is incorrect, and fast@p counts speed-ups of at least p."),
   table(["run", "of each trajectory", ...Object.keys(scored[0].summary.drkernel.last)], scored.flatMap((run) => [["last", "last turn"], ["best", "best of history"]].map(([key, title]) => [run.name, title, ...Object.values(run.summary.drkernel[key]).map(share)])), [2, 3, 4, 5, 6]));
 
 // As published
@@ -84,10 +87,14 @@ const speedPlot = () => {
     const values = judgements(item).map(([, j]) => j.speedup).filter((v) => v !== undefined).sort((a, b) => a - b);
     const ends = ["low", "high"].map((end) => judgements(item).map(([, j]) => j[end]).filter((v) => v !== undefined).sort((a, b) => a - b).map((v, k, all) => `${x(v)},${y((k + 1) / all.length)}`));
     node.append(svg("polygon", { points: ends[0].concat(ends[1].reverse()).join(" "), fill: COLOURS[i % COLOURS.length], opacity: 0.15 }));
-    if (values.length) node.append(svg("polyline", { points: values.map((v, k) => `${x(v)},${y((k + 1) / values.length)}`).join(" "), fill: "none", stroke: COLOURS[i % COLOURS.length], "stroke-width": 2 }));
+    // Steps from 0 on, so that a single candidate shows.
+    const steps = values.flatMap((v, k) => [`${x(v)},${y(k / values.length)}`, `${x(v)},${y((k + 1) / values.length)}`]);
+    if (values.length) node.append(svg("polyline", { points: [`50,${y(0)}`, ...steps, `440,${y(1)}`].join(" "), fill: "none", stroke: COLOURS[i % COLOURS.length], "stroke-width": 2 }));
   });
   return node;
 };
+// A training on texts has no candidate.
+for (const name of ["headline", "curves", "kinds", "candidates"]) $(name).hidden = !series.length && !data.runs.some((run) => run.rows.length);
 $("curves").append(legend(), el("div", { class: "plots" }, fastPlot(), speedPlot()));
 
 // Groups, kinds, flips
@@ -99,7 +106,7 @@ if (grouped.length) {
     return [name, item.name, n.counted, share(n.correct / n.counted), share(fastOne(n).fast_p), times(n.geometric_mean)];
   }));
   $("groups").append(table(["group", "run", "counted", "correct", "fast_1", "geometric mean"], rows, [2, 3, 4, 5]),
-    el("p", {}, "Of the deviance of what is correct, the grouping explains " + grouped.map((item) => `${share(item.numbers.explained_by_group)} (${item.name})`).join(", ") + "."));
+    explains("group", grouped.map((item) => [item.numbers.explained_by_group, item.name]), "groups do not differ"));
 } else $("groups").hidden = true;
 const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";
 $("kinds").append(table(["run", "verdicts", "kinds of failure", "findings", "labels", "weak problems left out"],
@@ -108,17 +115,20 @@ $("kinds").append(table(["run", "verdicts", "kinds of failure", "findings", "lab
 const flips = data.runs.flatMap((run) => run.summary.flips.map((flip) => ({ ...flip, ask: whose(run, flip.ask) }))), kinds = data.runs.flatMap((run) => run.summary.flip_kinds.map((kind) => [run.name, kind]));
 const says = (verdicts) => Object.entries(verdicts).map(([name, verdict]) => `${name}: ${verdict}`).join(", ");
 const more = kinds.reduce((sum, [, kind]) => sum + kind.count, 0) - flips.length;
+const defect = kinds.some(([, kind]) => kind.cause) ? ["by which defect"] : [];
 if (flips.length) $("flips").append(
-  table(["run", "verdicts", "by which defect", "candidates"], kinds.map(([name, kind]) => [name, says(kind.verdicts), kind.cause, kind.count]), [3]),
-  table(["candidate", "verdicts", "by which defect", "why"], flips.map((flip) => [flip.ask, says(flip.verdicts), flip.cause, flip.why])),
+  table(["run", "verdicts", ...defect, "candidates"], kinds.map(([name, kind]) => [name, says(kind.verdicts), ...defect.map(() => kind.cause), kind.count]), [2 + defect.length]),
+  table(["candidate", "verdicts", ...defect, "why"], flips.map((flip) => [flip.ask, says(flip.verdicts), ...defect.map(() => flip.cause), flip.why])),
   ...(more ? [el("p", {}, `${more} more are in report.csv.`)] : []));
 else $("flips").hidden = true;
 
 // Roofline
 const points = data.runs.flatMap((run) => Object.entries(run.whole).flatMap(([key, whole]) => whole.lights.map((light) => ({ key: whose(run, key), ...light }))));
 if (points.length) {
-  const x = (p) => 50 + 390 * (Math.min(Math.max(Math.log10(p.intensity || 0.01), -2), 4) + 2) / 6, y = (p) => 235 - 215 * Math.min(p.share, 1.2) / 1.2;
-  const node = frame("Roofline fraction against operations per byte", [-2, 0, 2, 4].map((v) => [50 + 390 * (v + 2) / 6, "1e" + v]), [0, 0.4, 0.8, 1.2].map((v) => [235 - 215 * v / 1.2, 100 * v + " %"]), "operations per necessary byte", "share of what this device was seen to do at most");
+  // Points whose operations are unknown stand on a place of their own, to the left.
+  const unknown = points.some((p) => !p.intensity), from = unknown ? 150 : 50, at = (power) => from + (430 - from) * (power + 2) / 6;
+  const x = (p) => (p.intensity ? at(Math.min(Math.max(Math.log10(p.intensity), -2), 4)) : 85), y = (p) => 235 - 215 * Math.min(p.share, 1.2) / 1.2;
+  const node = frame("Roofline fraction against operations per byte", [...(unknown ? [[85, "not counted"]] : []), ...[[-2, "0.01"], [0, "1"], [2, "100"], [4, "10,000"]].map(([power, text]) => [at(power), text])], [0, 0.4, 0.8, 1.2].map((v) => [235 - 215 * v / 1.2, 100 * v + " %"]), "operations per necessary byte", "share of what this device was seen to do at most");
   for (const p of points) { const dot = svg("circle", { cx: x(p), cy: y(p), r: 4, fill: p.limit === "memory" ? COLOURS[0] : COLOURS[1], opacity: 0.7 }); dot.append(svg("title", {}, `${p.key}, ${p.case}: ${share(p.share)}, limited by ${p.limit}`)); node.append(dot); }
   $("roofline").append(el("p", {}, "Blue is limited by memory, orange by computing; ceilings were measured on the device."), node);
 } else $("roofline").hidden = true;
@@ -148,14 +158,15 @@ const detail = (line) => {
   if (!line.item.report) { cell.append(el("p", {}, "It has no report. " + (line.item.reason || ""))); return cell; }
   const path = quoted(`${line.run.path}/${line.item.report}`);
   if (!whole) { cell.append(el("p", {}, "Its report is not in this page; make it with --all-candidates, or run: "), el("code", {}, `tilewright explain ${path}`), el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --from-report ${path}`)); return cell; }
-  if (whole.message) cell.append(el("pre", { class: "source", tabindex: 0 }, whole.message));
-  if (whole.comparisons.length) cell.append(table(["case", "baseline", "it took", "candidate took", "speed-up"], whole.comparisons.map((c) => [c.case, c.baseline, scaled(c.reference_us), scaled(c.candidate_us), speed({ speedup: c.speedup, low: c.low === null ? undefined : c.low, high: c.high })])));
+  if (whole.message && whole.message !== line.item.reason) cell.append(el("pre", { class: "source", tabindex: 0 }, whole.message));
+  if (whole.failing) cell.append(el("p", {}, "First wrong input sample: " + whole.failing));
+  if (whole.comparisons.length) cell.append(table(["case", "baseline", "time of baseline", "time of candidate", "speed-up"], whole.comparisons.map((c) => [c.case, c.baseline, scaled(c.reference_us), scaled(c.candidate_us), speed({ speedup: c.speedup, low: c.low === null ? undefined : c.low, high: c.high })])));
   for (const finding of whole.findings) cell.append(el("p", {}, `${finding.code}: ${finding.summary}`), el("code", {}, JSON.stringify(finding.evidence)));
   for (const sentence of whole.advice) cell.append(el("p", {}, sentence));
   const source = el("pre", { class: "source", tabindex: 0 }); source.append(paint(whole.source));
-  cell.append(source);
+  cell.append(el("p", {}, whole.files.join(", ") + ":"), source);
   if (whole.cut) cell.append(el("p", {}, "The rest of the source is in its report."));
-  cell.append(el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --from-report ${path}`));
+  for (const [what, words] of [["All that is known: ", "explain"], ["Again, with the same inputs: ", "eval --from-report"]]) cell.append(el("p", {}, what, el("code", {}, `tilewright ${words} ${path}`)));
   return cell;
 };
 const draw = () => {
@@ -169,7 +180,7 @@ const draw = () => {
     const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, ...address(whose(line.run, line.row.ask)));
     const marks = [...(line.item.labels || []), ...(line.item.findings || [])].join(", ");
     const why = [line.item.verdict === "correct" ? "" : line.item.reason || "", marks].filter(Boolean).join("; ");
-    const row = el("tr", {}, el("td", {}, button, ...(line.row.about ? [el("span", { class: "title" }, line.row.about)] : []), ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
+    const row = el("tr", {}, el("td", {}, button, ...(line.row.about ? [el("span", { class: "title" }, line.row.about)] : []), ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", { class: "why" }, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
     button.addEventListener("click", () => {
       const open = button.getAttribute("aria-expanded") === "true";
       button.setAttribute("aria-expanded", String(!open));
@@ -196,10 +207,20 @@ $("more").addEventListener("click", () => { shown += PAGE; draw(); });
 draw();
 
 // Difference of two sources
-const sources = data.runs.flatMap((run) => Object.entries(run.whole).map(([key, whole]) => [whose(run, key), whole.source, whose(run, key.slice(0, key.lastIndexOf("/")))]));
+const sources = data.runs.flatMap((run) => {
+  const problems = new Map(run.rows.map((row) => [row.ask, row.problem]));
+  return Object.entries(run.whole).map(([key, whole]) => { const ask = key.slice(0, key.lastIndexOf("/")); return { name: whose(run, key), source: whole.source, ask: whose(run, ask), problem: problems.get(ask) }; });
+});
+// The first two candidates of one problem, or else the first two candidates.
+const firstPair = () => {
+  const other = (one, alike) => sources.findIndex((two) => two.ask !== one.ask && alike(two));
+  const left = sources.findIndex((one) => other(one, (two) => two.problem === one.problem) >= 0);
+  return left >= 0 ? [left, other(sources[left], (two) => two.problem === sources[left].problem)] : [0, Math.max(other(sources[0], () => true), 1)];
+};
 if (sources.length > 1) {
-  for (const id of ["left", "right"]) { sources.forEach(([name], k) => $(id).append(el("option", { value: k }, name))); $(id).value = id === "left" ? 0 : Math.max(sources.findIndex(([, , ask]) => ask !== sources[0][2]), 1); }
-  const compare = () => $("difference").replaceChildren(...difference(sources[$("left").value][1], sources[$("right").value][1]).map(([kind, text]) => el("span", kind ? { class: kind } : {}, text + "\n")));
+  const pair = firstPair();
+  ["left", "right"].forEach((id, side) => { sources.forEach(({ name }, k) => $(id).append(el("option", { value: k }, name))); $(id).value = pair[side]; });
+  const compare = () => $("difference").replaceChildren(...difference(sources[$("left").value].source, sources[$("right").value].source).map(([kind, text]) => el("span", kind ? { class: kind } : {}, text + "\n")));
   for (const id of ["left", "right"]) $(id).addEventListener("input", compare);
   compare();
 } else $("diff").hidden = true;

@@ -22,6 +22,8 @@ const times = (value) => (value === undefined || value === null ? "" : value.toF
 const speed = (item) => {
   if (item.speedup === undefined || item.speedup === null) return "";
   if (item.low === undefined || item.low === null) return times(item.speedup) + ", no interval";
+  // Exact times, as those of a synthetic landscape, have no interval.
+  if (item.low === item.high && item.low === item.speedup && item.speedup !== 1) return times(item.speedup);
   const ends = "[" + item.low.toFixed(3) + ", " + item.high.toFixed(3) + "]";
   // What decides is scoring.intervals.decide: a wide interval has to exclude 1 by more.
   const wide = item.high / item.low >= (1 + Number("{{NOISY_HALF_WIDTH}}")) ** 2, stretch = wide ? Number("{{STRETCH}}") : 1;
@@ -41,11 +43,20 @@ const frame = (label, xs, ys, xText, yText, width = 460, height = 280, right = 4
   return node;
 };
 // The parts of an id, between which a line may break.
-const address = (text) => text.split(/(?<=[/#:])/).flatMap((part) => [el("span", { class: "part" }, part), el("wbr")]);
+const address = (text) => text.split(/(?<=[/:])/).flatMap((part) => [el("span", { class: "part" }, part), el("wbr")]);
 // A time in microseconds, in the unit that leaves one to three digits before the point.
 const scaled = (us) => (us < 1000 ? `${us.toPrecision(3)} us` : us < 1e6 ? `${(us / 1000).toPrecision(3)} ms` : `${(us / 1e6).toPrecision(3)} s`);
 // Explanations of headings, by the text of the heading; a page fills them in.
 const TERMS = {};
+// The glossary at the end of a page: opened, it shows the terms that the page uses.
+const usesTerm = (text, term) => {
+  const word = term.replace(/ \(.*\)$/, "").replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace("fast_p", "fast_[p\\d.]+");
+  return new RegExp(`(?<![\\w-])${word}(?:e?s)?(?![\\w-])`, "i").test(text);
+};
+for (const glossary of document.querySelectorAll("footer details")) glossary.addEventListener("toggle", () => {
+  const text = ["header", "main"].map((name) => document.querySelector(name).innerText).join(" ");
+  for (const term of glossary.querySelectorAll("dt")) term.hidden = term.nextElementSibling.hidden = !usesTerm(text, term.textContent);
+});
 const table = (head, rows, right = []) => {
   const made = el("table");
   made.append(el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", { ...(right.includes(i) ? { class: "n" } : {}), ...(TERMS[name] ? { title: TERMS[name], class: (right.includes(i) ? "n " : "") + "term" } : {}) }, name)))));

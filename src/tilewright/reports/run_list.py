@@ -17,8 +17,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tilewright.errors import RecordError
+from tilewright.loop.answer_evaluator import summary_of_report
+from tilewright.loop.run_state import CANDIDATES
 from tilewright.records.event_log import EVENTS, parse_event
 from tilewright.records.events import (
+    TRAININGS,
+    Ask,
     EvalSummary,
     RunStarted,
     SearchStopped,
@@ -26,8 +31,13 @@ from tilewright.records.events import (
     Turn,
     TurnFinished,
 )
+from tilewright.records.run_folder import REPORT, read_report
 from tilewright.reports.loader import begun_at
 
+MODEL = "model"
+"""The folder that a training writes when all of its steps are done."""
+STOPPED = {"nothing to do": "complete: all turns used", "reached": "complete: target reached"}
+"""States of a search that has done all of its work, by the reason for which it stopped."""
 LOCKS = Path("/proc/locks")
 """The locks that processes of this machine hold on files; a run's writer holds one on its log."""
 HEAD_BYTES = 200
@@ -62,6 +72,10 @@ class ListedRun:
     step: int | None = None
     reward: float | None = None
     stopped: str = ""
+    candidates: int | None = None
+    """Number of candidates that it judges; `None`: it writes its own."""
+    judged: set[int] = field(default_factory=set)
+    """Hashes of the candidates that have a turn: an unjudged one gets several."""
     state: str = "reading"
     version: int = 0
     """The number of the look that changed it last."""
@@ -70,6 +84,25 @@ class ListedRun:
     def pending(self) -> bool:
         """Whether its log has bytes that were not read."""
         return self.read < self.size
+
+    def take_report(self) -> None:
+        """Take in the one verdict of a run of `eval`."""
+        try:
+            report = read_report(self.path.parent)
+        except RecordError:
+            self.damaged += 1
+            return
+        problem, candidate = report.request.problem.id, report.request.candidate.files[0].path
+        self.begun = RunStarted(
+            kind="eval",
+            name=candidate,
+            problems=problem,
+            protocols=(report.request.protocol,),
+            evaluator=report.evaluator,
+            device=report.environment.device_name,
+        )
+        item = summary_of_report(report, REPORT, sum(stage.wall_s for stage in report.stages))
+        self._add(Turn(ask=Ask(id=problem, problem=problem), judgements=(item,)))
 
     def take(self, line: bytes) -> None:
         """Add an event to the sums."""
@@ -81,6 +114,7 @@ class ListedRun:
         match event:
             case RunStarted():
                 self.begun = event
+                self.candidates = _count_lines(self.path.with_name(CANDIDATES))
             case TurnFinished(turn=turn):
                 self._add(turn)
             case Stepped(step=step, figures=figures):
@@ -93,6 +127,8 @@ class ListedRun:
     def _add(self, turn: Turn) -> None:
         self.turns += 1
         self.stopped = ""
+        if self.candidates is not None:
+            self.judged.add(hash(turn.ask.id))
         if turn.reply is not None:
             self.tokens += turn.reply.prompt_tokens + turn.reply.reply_tokens
             self.usd += turn.reply.usd
@@ -176,16 +212,17 @@ class RunList:
             return None if run is None else run.path.parent
 
     def _find(self) -> None:
-        for name, path in run_folders(self.folder):
+        for path in run_files(self.folder):
+            name = path.parent.name
             try:
-                found = (path / EVENTS).stat()
+                found = path.stat()
             except OSError:
                 continue
-            run = self._runs.setdefault(name, ListedRun(name, path / EVENTS))
+            run = self._runs.setdefault(name, ListedRun(name, path))
             if (found.st_size, found.st_ino) != (run.size, run.inode):
                 if found.st_size < run.read or not _begins(run.path, run.head):
                     # Another file: what was summed up is not in it.
-                    run = self._runs[name] = ListedRun(name, path / EVENTS)
+                    run = self._runs[name] = ListedRun(name, path)
                 run.size, run.inode, run.last_at = found.st_size, found.st_ino, found.st_mtime
                 run.version = self.version
 
@@ -201,6 +238,10 @@ class RunList:
             part = b""
         run.version = self.version
         run.head = run.head or part[:HEAD_BYTES]
+        if run.path.name == REPORT:
+            run.take_report()
+            run.read = run.size
+            return False
         whole = part[: part.rfind(b"\n") + 1]
         for line in whole.splitlines():
             run.take(line)
@@ -218,7 +259,7 @@ class RunList:
         elif run.begun is None:
             state = "unreadable"
         else:
-            state = f"stopped: {run.stopped}" if run.stopped else "not running"
+            state = _ended_state(run)
         if state != run.state:
             run.state, run.version = state, self.version
 
@@ -232,13 +273,33 @@ def _begins(path: Path, head: bytes) -> bool:
         return False
 
 
-def run_folders(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield name and path of each folder below `folder` that has an event log."""
+def _ended_state(run: ListedRun) -> str:
+    """Return the state of a run that no process continues."""
+    if run.stopped:
+        return STOPPED.get(run.stopped, f"stopped: {run.stopped}")
+    assert run.begun is not None
+    judged_all = run.candidates is not None and len(run.judged) >= run.candidates
+    trained = run.begun.kind in TRAININGS and (run.path.parent / MODEL).is_dir()
+    return "complete" if run.begun.kind == "eval" or judged_all or trained else "not running"
+
+
+def _count_lines(path: Path) -> int | None:
+    """Return the number of lines of a file; `None`: there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            return sum(1 for _ in file)
+    except OSError:
+        return None
+
+
+def run_files(folder: Path) -> Iterator[Path]:
+    """Yield the event log of each run below `folder`; of a run of `eval` its report."""
     try:
         with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir() and os.path.isfile(os.path.join(entry.path, EVENTS)):
-                    yield entry.name, Path(entry.path)
+            for entry in filter(os.DirEntry.is_dir, entries):
+                found = (os.path.join(entry.path, name) for name in (EVENTS, REPORT))
+                if (path := next(filter(os.path.isfile, found), None)) is not None:
+                    yield Path(path)
     except OSError:
         return
 

@@ -1,5 +1,9 @@
 // One turn of a run: what was asked, where it comes from, what came of it.
 const source = (text) => el("pre", { class: "source", tabindex: 0 }, text);
+// Text for a reader, in contrast to code: long lines wrap.
+const said = (text) => { const made = source(text); made.classList.add("prose"); return made; };
+// The model of a recording whose replies a person wrote.
+const BY_HAND = "by hand";
 const folded = (title, ...content) => el("details", {}, el("summary", {}, title), ...content);
 const MOST_CHILDREN = 20, MOST_ANCESTORS = 8;
 // `rows` maps numbers of turns to their rows, `children` to the numbers of turns that build on them.
@@ -61,9 +65,9 @@ const turnParts = (turn, rows, children, trajectory) => {
     const before = new Map((turn.parent ? turn.parent.comparisons : []).map((item) => [item.case + item.baseline, item]));
     const cells = report.comparisons.map((item) => {
       const then = before.get(item.case + item.baseline);
-      return [item.case, item.baseline, item.reference_us.toFixed(2) + " us", item.candidate_us.toFixed(2) + " us", speed(item), then ? speed(then) : ""];
+      return [item.case, item.baseline, scaled(item.reference_us), scaled(item.candidate_us), speed(item), then ? speed(then) : ""];
     });
-    return [el("h3", {}, "What was measured, and what changed"), table(["case", "baseline", "it took", "this took", "speed-up", "before"], cells), ...report.advice.map((sentence) => el("p", {}, sentence))];
+    return [el("h3", {}, "What was measured, and what changed"), table(["case", "baseline", "time of baseline", "time of this turn", "speed-up", "speed-up of parent"], cells, [2, 3, 4, 5]), ...report.advice.map((sentence) => el("p", {}, sentence))];
   };
 
   const asked = () => {
@@ -86,16 +90,16 @@ const turnParts = (turn, rows, children, trajectory) => {
   parts.push(...lineage(), ...asked());
   if (report && report.comparisons.length) parts.push(...measured(report));
   if (turn.role === "say") parts.push(el("h3", {}, "Words of the model"), source(turn.reply));
-  else if (turn.role !== "choose") parts.push(el("h3", {}, "What the model is told of it"), source(turn.feedback || "nothing"), el("h3", {}, "Code"), source(turn.code || "there is none"));
+  else if (turn.role !== "choose") parts.push(el("h3", {}, "What the model is told of it"), said(turn.feedback || "nothing"), el("h3", {}, "Code"), source(turn.code || "there is none"));
   if (turn.parent && turn.code) {
     const lines = difference(turn.parent.code, turn.code).map(([kind, text]) => el("span", kind ? { class: kind } : {}, text + "\n"));
     parts.push(folded("Against the code of " + rows.get(turn.parent.n).id, el("pre", { class: "source", id: "changes", tabindex: 0 }, ...lines)));
   }
   if (turn.reasoning) parts.push(folded("What it thought aloud", source(turn.reasoning)));
-  if (turn.reply) parts.push(folded("Reply" + (turn.model ? " of " + turn.model : ""), source(turn.reply)));
+  if (turn.reply) parts.push(folded(turn.model === BY_HAND ? "Reply, written by hand" : "Reply" + (turn.model ? " of " + turn.model : ""), source(turn.reply)));
   if (turn.prompt.length || !turn.prompt_as_recorded) {
-    const said = turn.prompt.map((message) => el("div", { class: "said" }, el("b", {}, message.role), source(message.text)));
-    parts.push(folded(`Prompt (${turn.prompt.length} messages${turn.prompt_as_recorded ? "" : "; another version made it, so it may have read differently"})`, ...said));
+    const messages = turn.prompt.map((message) => el("div", { class: "said" }, el("b", {}, message.role), source(message.text)));
+    parts.push(folded(`Prompt (${turn.prompt.length} messages${turn.prompt_as_recorded ? "" : "; another version made it, so it may have read differently"})`, ...messages));
   }
   return parts;
 };

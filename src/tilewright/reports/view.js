@@ -1,6 +1,6 @@
 (() => {
 const data = JSON.parse(document.getElementById("data").textContent);
-const COLOURS = { correct: "#15803d", incorrect: "#c2410c", failed: "#a16207", rejected: "#a21caf", unjudged: "#6b7280", draft: "#0e7490", say: "#6b7280", choose: "#6b7280" };
+const LEGEND = ["correct", "incorrect", "failed", "rejected", "unjudged", "draft"];
 // A shape for each verdict, so that colour is not needed to tell them apart.
 const SHAPES = {
   correct: (r) => `M${-r},0a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0Z`,
@@ -10,7 +10,7 @@ const SHAPES = {
   draft: (r) => `M${-r},${-r}L${r},0L${-r},${r}Z`,
 };
 const other = (r) => `M${-r},0H${r}M0,${-r}V${r}`;
-const shape = (verdict, x, y, r, more = {}) => svg("path", { d: (SHAPES[verdict] || other)(r), transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`, fill: COLOURS[verdict] || "#6b7280", ...(SHAPES[verdict] ? {} : { stroke: "#6b7280", "stroke-width": 2 }), ...more });
+const shape = (verdict, x, y, r, more = {}) => svg("path", { d: (SHAPES[verdict] || other)(r), transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`, ...more, class: `mark ${verdict}${SHAPES[verdict] ? "" : " open"} ${more.class || ""}` });
 const rows = [], byNumber = new Map(), children = new Map();
 let chosen = null;
 
@@ -22,7 +22,7 @@ const trajectory = (row) => {
 };
 const ofTrajectory = (row) => $("trajectory").value === "" || row.sample === Number($("trajectory").value);
 
-for (const [name, colour] of Object.entries(COLOURS).slice(0, 6)) {
+for (const name of LEGEND) {
   const mark = svg("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" });
   mark.append(shape(name, 0, 0, 5));
   $("legend").append(el("span", {}, mark, name === "unjudged" ? " no verdict" : " " + name));
@@ -38,7 +38,10 @@ const drawn = (all) => {
   const kept = turning.length ? turning : all, stride = Math.ceil(kept.length / MOST_DRAWN);
   return kept.filter((row, place) => row.n === chosen || place % stride === 0);
 };
+const trains = data.about.kind === "train" || data.about.kind === "sft";
 const climb = () => {
+  // Turns of a training are samples of a changing model, and none of them is its result.
+  if (trains) return;
   const all = rows.filter((row) => row.problem === $("problem").value && ofTrajectory(row)), own = drawn(all);
   $("drawn").textContent = all.length > own.length ? `Of ${all.length} turns the plot shows ${own.length} that changed the course of their trajectory. Choose one trajectory to see all of its turns.` : "";
   $("tree").replaceChildren(searchChart(own, all, chosen, own.length <= MOST_JOINED, shape, open));
@@ -59,8 +62,8 @@ const list = () => {
     const why = [...row.marks, row.reason || ""].filter(Boolean).join("; ");
     const by = [row.operator, row.role === "measure" ? "trial" : ""].filter(Boolean).join(", ");
     const whose = strategies.length > 1 ? [el("p", { class: "of" }, trajectory(row))] : [];
-    const cost = [row.tokens ?? "", row.seconds ? scaled(row.seconds * 1e6) : ""];
-    return [row.n, el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, el("span", { class: "title" }, ...address(row.id)), ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), ...cost.map((text) => el("td", { class: "n" }, text)), el("td", {}, why))];
+    const cost = [[row.tokens === undefined ? "" : String(row.tokens), "tokens"], [row.seconds ? scaled(row.seconds * 1e6) : "", "of evaluation"]];
+    return [row.n, el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, el("span", { class: "title" }, ...address(row.id)), ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), ...cost.map(([text, unit]) => el("td", { class: "n", "data-unit": unit }, ...(text ? [text] : []))), el("td", { class: "why" }, why))];
   }));
   // The detail stands under its row, or below the chart where the list does not show the row.
   const under = lines.get(chosen), one = $("one");
@@ -156,7 +159,9 @@ const take = (more) => {
     $("trajectory").value = kept;
   }
   $("whose").hidden = drawnSamples.size < 2;
-  $("about").textContent = `${data.about.problems} by ${data.about.name}, judged on ${data.about.device} by tilewright ${data.about.evaluator}; ${counted(rows.length, "turn")}${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${searchCost(rows)}${data.about.begun ? `; begun ${data.about.begun}` : ""}. To show it again: tilewright view ${quoted(data.about.folder)}`;
+  const judged = data.about.device ? `, judged on ${data.about.device} by tilewright ${data.about.evaluator}` : `, tilewright ${data.about.evaluator}`;
+  const took = data.about.kind === "sft" ? "" : `; ${counted(rows.length, "turn")}${data.about.left_out ? ` and ${data.about.left_out} that are not in this file` : ""}, ${searchCost(rows)}`;
+  $("about").textContent = `${data.about.problems} by ${data.about.name}${judged}${took}${data.about.begun ? `; begun ${data.about.begun}` : ""}. To show it again: tilewright view ${quoted(data.about.folder)}`;
   climb(); list(); archive();
 };
 let version = -1;
@@ -164,9 +169,7 @@ const train = (steps) => {
   $("training").hidden = !steps.length;
   if (!steps.length) return;
   $("trained").textContent = trainingSentence(steps);
-  // Turns of a training are samples of a changing model, and none of them is its result.
-  $("sentence").hidden = true;
-  $("curves").replaceChildren(...trainingCharts(steps));
+  $("curves").replaceChildren(...trainingCharts(steps, data.about.kind));
 };
 const poll = async () => {
   try {
@@ -182,6 +185,8 @@ $("trajectory").addEventListener("input", archive);
 for (const id of ["trajectory", "mark", "verdict", "find"]) $(id).addEventListener("input", () => { shown = PAGE; list(); });
 $("more").addEventListener("click", () => { shown += PAGE; list(); });
 (async () => {
+  $("climb").hidden = trains;
+  for (const node of [$("turns"), document.querySelector(".skip")]) node.hidden = data.about.kind === "sft";
   train(data.steps);
   if (data.live) await poll(); else take(data.rows);
   follow();

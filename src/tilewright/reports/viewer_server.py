@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlparse
 
 from tilewright.errors import ConfigError, RecordError
+from tilewright.records.events import TRAININGS
 from tilewright.reports.html_report import drawn
-from tilewright.reports.loader import MAX_WHOLE_REPORTS, begun_at
+from tilewright.reports.loader import MAX_WHOLE_REPORTS, begun_at, device_of, title_of
 from tilewright.reports.run_list import RunList
 from tilewright.reports.turn_view import Turns
 
@@ -36,7 +37,8 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
     about = {
         "name": begun.name,
         "problems": begun.problems,
-        "device": begun.device,
+        "device": device_of(begun),
+        "kind": begun.kind,
         "evaluator": begun.evaluator,
         "begun": begun_at(turns.folder.resolve().name),
         "folder": str(turns.folder),
@@ -47,7 +49,8 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
         "left_out": len(turns.rows) - len(rows) if not live else 0,
     }
     data = {"about": about, "rows": rows, "whole": whole, "live": live, "steps": turns.steps()}
-    styles, title = ["page.css", "view.css"], f"{begun.problems}, {begun.name}"
+    title = title_of(begun) if begun.kind in TRAININGS else f"{begun.problems}, {begun.name}"
+    styles = ["page.css", "view.css"]
     scripts = ["training.js", "search_chart.js", "turn.js", "view.js"]
     return drawn("view", title, data, styles, scripts)
 
@@ -87,7 +90,7 @@ def _that_fit(rows: Iterable[dict[str, Any]], most_bytes: int) -> Iterator[dict[
 def runs_page(rows: list[dict[str, Any]], folder: Path, *, live: bool) -> str:
     """Return the page of a folder of runs. A live page has no rows and follows the server."""
     data = {"folder": str(folder), "rows": rows, "live": live}
-    return drawn("runs", f"Runs in {folder}", data, ["page.css", "runs.css"], ["runs.js"])
+    return drawn("runs", f"Runs in {folder.resolve()}", data, ["page.css", "runs.css"], ["runs.js"])
 
 
 class Viewer(ThreadingHTTPServer):

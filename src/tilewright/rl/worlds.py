@@ -21,8 +21,6 @@ from tilewright.rl.verdict_store import SYNTHETIC
 
 EVALUATOR = "evaluator"
 BOOK = "book"
-NO_DEVICE = "none"
-"""The device of a world that has none."""
 
 
 class World(AnswerJudge, Protocol):

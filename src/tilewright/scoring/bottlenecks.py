@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tilewright.records import EvalReport, KernelShape
 from tilewright.scoring.occupancy import occupancy
+from tilewright.scoring.paired_times import paired_times
 from tilewright.scoring.report_text import engineering, short_time
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
@@ -38,7 +39,7 @@ THROTTLE_REASONS = ("hardware", "thermal", "power")
 
 def advice(report: EvalReport) -> list[str]:
     """Return sentences, the slowest case first; none if nothing was timed or compiled."""
-    found = sorted(roofline_points(report), key=lambda item: -item.comparison.candidate.median_us)
+    found = sorted(roofline_points(report), key=lambda item: -item.candidate_us)
     large = [item for item in found if item.least_us >= MIN_LEAST_US] or found[:1]
     # A cause in the code says more than the share of a peak that follows from it.
     sentences = [*_operators(report), *_loops(report)]
@@ -61,7 +62,7 @@ def advice(report: EvalReport) -> list[str]:
 def _operators(report: EvalReport) -> Iterator[str]:
     """Yield a sentence on a call that spends its time on the start of many operators."""
     used = report.operators
-    times = {item.case: item.candidate.median_us for item in report.comparisons}
+    times = {item.case: paired_times(item).candidate_us for item in reversed(report.comparisons)}
     if used is None or used.case not in times:
         return
     count = sum(used.counts.values())
@@ -153,7 +154,7 @@ def _of_case(point: RooflinePoint) -> list[str]:
             f"{point.case}: a call allocates {engineering(extra, 'B')} beyond its outputs. A fused "
             f"kernel does not write and read them again{cost if point.limit == 'memory' else ''}."
         )
-    device_us, latency_us = candidate.median_us, candidate.call_latency_us
+    device_us, latency_us = point.candidate_us, candidate.call_latency_us
     if latency_us and latency_us > MIN_LAUNCH_BOUND_RATIO * device_us:
         found.append(
             f"{point.case}: a Python caller waits {short_time(latency_us)} for "
@@ -177,7 +178,7 @@ def _limit(point: RooflinePoint) -> str:
         what = f"{engineering(point.work.flops or 0, 'FLOP')} must be computed"
         rate = f"{engineering(point.ceiling, 'FLOP/s')} of {point.work.precision} that it can do"
     share = point.candidate_share
-    least, took = short_time(point.least_us), short_time(point.comparison.candidate.median_us)
+    least, took = short_time(point.least_us), short_time(point.candidate_us)
     text = (
         f"{point.case}: limited by {point.limit}. {what}, which takes {least} at the {rate}; it "
         f"takes {took}, {share:.0%} of that speed (the baseline: {point.reference_share:.0%})."

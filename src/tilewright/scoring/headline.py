@@ -15,33 +15,45 @@ def headline(summary: dict[str, Any]) -> str:
     candidates, answered, lacking = (
         summary[name] for name in ("candidates", "problems", "unanswered")
     )
-    problems = f"{answered} of {answered + lacking} problems" if lacking else _count(answered)
+    problems = (
+        f"{answered} of {answered + lacking} problems" if lacking else _count(answered, "problem")
+    )
     apart = f" ({lacking} {'has' if lacking == 1 else 'have'} none)" if lacking else ""
     head = f"{candidates} candidate{'s' * (candidates != 1)} for {problems}{apart}"
     protocols = summary["protocols"]
     if not protocols:
         return f"{head}: nothing was judged."
     name, numbers = next(iter(protocols.items()))
-    said = _results(numbers, candidates)
+    said = _results(numbers, candidates, summary["earlier_turns"])
     rule = f" by the rules of {name}" if len(protocols) > 1 else ""
     return f"{head}: {said}{rule}."
 
 
-def _count(problems: int) -> str:
-    return f"{problems} problem{'s' * (problems != 1)}"
+def _count(number: int, noun: str) -> str:
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else several}"
 
 
-def _results(numbers: dict[str, Any], candidates: int) -> str:
+def _results(numbers: dict[str, Any], candidates: int, earlier_turns: int) -> str:
     judged = numbers["judged"]
     if not judged:
         return "none was judged"
-    of = "" if judged == candidates else f" of {judged} that count"
-    said = f"{numbers['correct']}{of} {'is' if numbers['correct'] == 1 else 'are'} correct"
+    of = "" if judged == candidates or earlier_turns else f" of {judged} that count"
+    where = f"at the last turn of {_count(judged, 'trajectory')} " if earlier_turns else ""
+    said = f"{where}{numbers['correct']}{of} {'is' if numbers['correct'] == 1 else 'are'} correct"
     if not numbers["timed"]:
         return f"{said}, nothing was timed"
     faster, best = numbers["faster"], numbers["best"]
     said += f", {faster or 'none'} {'are' if faster > 1 else 'is'} measurably faster"
     if faster and best is not None:
-        shown = speed_text(best["speedup"], best["low"], best["high"])
-        said += f", the best {shown} ({best['problem']})"
+        said += (
+            f", the best of them {_speed(best)}" if earlier_turns else f", the best {_speed(best)}"
+        )
+    overall = numbers["best_of_all_turns"]
+    if earlier_turns and overall is not None and overall != best:
+        said += f"; the best of all turns: {_speed(overall)}"
     return said
+
+
+def _speed(best: dict[str, Any]) -> str:
+    return f"{speed_text(best['speedup'], best['low'], best['high'])} ({best['problem']})"

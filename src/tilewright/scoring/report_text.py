@@ -16,10 +16,13 @@ NOT_CERTAIN = "not certain"
 def speed_text(speedup: float, low: float | None, high: float | None) -> str:
     """Return a speed-up with its interval, or the interval alone if it shows no difference.
 
+    Exact times, as those of a synthetic landscape, have no interval.
     A wide interval without 1 that decides nothing is marked as not certain (`intervals.decide`).
     """
     if low is None or high is None:
         return f"{_ratio(speedup, speedup)}x, no interval"
+    if low == high == speedup != 1.0:
+        return f"{_ratio(speedup, speedup)}x"
     ends = [value for value in (low, high) if value != 1.0]
     fine = max((abs(value - 1) for value in ends), default=0.0)
     interval = f"[{_ratio(low, fine + 1)}, {_ratio(high, fine + 1)}]"
@@ -58,7 +61,10 @@ def reason_of(report: EvalReport) -> str:
         case Incorrect():
             return cut(f"{outcome.kind} ({outcome.case}): {outcome.message}")
         case Failed():
-            return cut(f"{outcome.reason} in {outcome.stage}: {_first(outcome.message)}")
+            # A stage may have a reason of its own name.
+            same = outcome.reason.value == outcome.stage.value
+            where = outcome.reason if same else f"{outcome.reason} in {outcome.stage}"
+            return cut(f"{where}: {_first(outcome.message)}")
         case Rejected():
             return cut("; ".join(item.summary for item in outcome.findings))
         case Unjudged():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.records import Ceilings, Comparison, EvalReport, Work
+from tilewright.scoring.paired_times import paired_times
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class RooflinePoint:
     """Microseconds: the ceilings allow no shorter call that reads and writes everything."""
     ceiling: float
     """The limiting ceiling, in bytes or operations per second."""
+    candidate_us: float
+    """The candidate's time, as tables show it next to the speed-up."""
     candidate_share: float
     """The least time over the candidate's; above 1 if caches helped."""
     reference_share: float
@@ -54,7 +57,8 @@ def roofline_points(report: EvalReport) -> list[RooflinePoint]:
         if item is None or not work.moved_bytes:
             continue
         least, limit = least_us(work, ceilings)
-        seconds = item.candidate.median_us / 1e6
+        times = paired_times(item)
+        seconds = times.candidate_us / 1e6
         moved_per_s = ceilings.memory_bandwidth_bytes_per_s
         found.append(
             RooflinePoint(
@@ -62,8 +66,9 @@ def roofline_points(report: EvalReport) -> list[RooflinePoint]:
                 limit=limit,
                 least_us=least,
                 ceiling=moved_per_s if limit == "memory" else ceilings.flops_per_s[work.precision],
-                candidate_share=least / item.candidate.median_us,
-                reference_share=least / item.baseline_timing.median_us,
+                candidate_us=times.candidate_us,
+                candidate_share=least / times.candidate_us,
+                reference_share=least / times.baseline_us,
                 bytes_per_s=work.moved_bytes / seconds,
                 flops_per_s=work.flops / seconds if work.flops else None,
                 work=work,

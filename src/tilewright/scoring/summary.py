@@ -59,13 +59,18 @@ def summary_of(
     """
     weak = weak_problems(turns).union(weak)
     protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
-    last = last_of_trajectories(turn for turn in turns if turn.judgements)
+    judged = [turn for turn in turns if turn.judgements]
+    last = last_of_trajectories(judged)
     flips = _flips(turns)
     return {
         "candidates": sum(turn.ask.role in WRITTEN for turn in turns),
         "problems": len({turn.ask.problem for turn in turns}),
         "unanswered": len(unanswered),
-        "protocols": {name: _of_protocol(last, name, weak, unanswered) for name in protocols},
+        "earlier_turns": len(judged) - len(last),
+        "protocols": {
+            name: _of_protocol(last, name, weak, unanswered) | _of_all(judged, name, weak)
+            for name in protocols
+        },
         "drkernel": drkernel(turns),
         "flips": flips,
         "flip_kinds": _kinds_of(flips),
@@ -123,6 +128,12 @@ def _of_protocol(
         pairs = [(item.ok, group_of(p)) for p, scores in by_problem.items() for item in scores]
         found["explained_by_group"] = metrics.explained_deviance(*zip(*pairs, strict=True))
     return found
+
+
+def _of_all(turns: Sequence[Turn], protocol: Protocol, weak: Collection[str]) -> dict[str, Any]:
+    """Return the best of all turns; the other numbers are of the last turn of each trajectory."""
+    judged, *_ = _counted(turns, protocol, _left_out(protocol, weak), ())
+    return {"best_of_all_turns": _faster(judged)["best"]}
 
 
 def _faster(judged: Sequence[tuple[str, EvalSummary]]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.scoring import bootstrap
 from tilewright.serve.prometheus_metrics import STAGES_ON_DEVICE
@@ -18,7 +18,8 @@ from tilewright.serve.prometheus_metrics import STAGES_ON_DEVICE
 MINUTES = 60
 """Minutes of which the numbers are kept: a longer time belongs into a metrics server."""
 MAX_FAILURES, MAX_NAMES, MAX_WAITS = 20, 10_000, 500
-"""Internal errors, names of problems by task, and waits that are kept."""
+"""Internal errors, names and speed-ups by task, and waits that are kept."""
+Value = TypeVar("Value")
 
 
 @dataclass
@@ -51,6 +52,32 @@ class Failure:
     message: str
 
 
+@dataclass(frozen=True)
+class Speedup:
+    """A speed-up with the ends of its interval; `None`: not measured."""
+
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Seconds from acceptance to the beginning, of so many tasks."""
+
+    tasks: int
+    median_s: float
+    p95_s: float
+
+
+def _keep(kept: OrderedDict[str, Value], key: str, value: Value, most: int) -> None:
+    """Keep a value as the newest one, and drop the oldest beyond `most`."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
+
+
 class Activity:
     """The recent activity of one server. Thread-safe. Lifetime: the server."""
 
@@ -61,7 +88,8 @@ class Activity:
         self._running: dict[str, Running] = {}
         self._failures: deque[Failure] = deque(maxlen=MAX_FAILURES)
         self._problems: OrderedDict[str, str] = OrderedDict()
-        self._waits: deque[float] = deque(maxlen=MAX_WAITS)
+        self._waits: OrderedDict[str, float] = OrderedDict()
+        self._speedups: OrderedDict[str, Speedup] = OrderedDict()
         self.version = 0
         """Changes whenever the activity does."""
 
@@ -72,10 +100,13 @@ class Activity:
             match event:
                 case "running":
                     self._running[key] = Running(key, now)
-                    self._waits.append(fields["waited_s"])
+                    # A task that begins once more counts once, with its last wait.
+                    _keep(self._waits, key, fields["waited_s"], MAX_WAITS)
                 case "stage" if key in self._running:
                     self._running[key].stage, self._running[key].stage_at = fields["stage"], now
                 case "judged":
+                    found = Speedup(fields["speedup"], fields["low"], fields["high"])
+                    _keep(self._speedups, key, found, MAX_NAMES)
                     minute = self._minute(now)
                     minute.verdicts[fields["verdict"]] += 1
                     for name, seconds in fields["stages"]:
@@ -91,10 +122,7 @@ class Activity:
     def name(self, key: str, problem: str) -> None:
         """Note the problem of a task."""
         with self._lock:
-            self._problems[key] = problem
-            self._problems.move_to_end(key)
-            while len(self._problems) > MAX_NAMES:
-                self._problems.popitem(last=False)
+            _keep(self._problems, key, problem, MAX_NAMES)
             self.version += 1
 
     def finished(self, key: str) -> None:
@@ -112,6 +140,11 @@ class Activity:
         """Return the problem of a task; empty if this server has not seen it begin."""
         with self._lock:
             return self._problems.get(key, "")
+
+    def speedup(self, key: str) -> Speedup:
+        """Return the speed-up of a task, unknown if this server has not judged it."""
+        with self._lock:
+            return self._speedups.get(key, Speedup())
 
     def running(self) -> list[Running]:
         """Return the tasks that are being evaluated, the oldest first."""
@@ -133,13 +166,13 @@ class Activity:
                 if item.at > first
             ]
 
-    def waits_s(self) -> tuple[float, float] | None:
-        """Return median and 95th percentile of the last waits; `None`: no task has begun."""
+    def waits(self) -> Waits | None:
+        """Return what the tasks that began last have waited; `None`: no task has begun."""
         with self._lock:
-            waits = list(self._waits)
+            waits = list(self._waits.values())
         if not waits:
             return None
-        return bootstrap.median(waits), bootstrap.quantile(waits, 0.95)
+        return Waits(len(waits), bootstrap.median(waits), bootstrap.quantile(waits, 0.95))
 
     def _minute(self, now: float) -> Minute:
         at = int(now // 60 * 60)

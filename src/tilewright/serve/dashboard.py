@@ -83,7 +83,7 @@ def _overview(client: AuthenticatedClient, service: Service) -> schemas.Overview
     def may_see(key: str) -> bool:
         return every or store.owns(client.name, key)
 
-    waits = activity.waits_s()
+    waits = activity.waits()
     recent = store.latest(None if every else client.name, RECENT)
     return schemas.Overview(
         version=__version__,
@@ -98,14 +98,17 @@ def _overview(client: AuthenticatedClient, service: Service) -> schemas.Overview
             if may_see(item.key)
         ],
         minutes=[schemas.MinuteView(**vars(item)) for item in activity.minutes()],
-        wait_median_s=waits and waits[0],
-        wait_p95_s=waits and waits[1],
+        waited_tasks=waits.tasks if waits else 0,
+        wait_median_s=waits and waits.median_s,
+        wait_p95_s=waits and waits.p95_s,
         failures=[
             schemas.InternalError(**vars(item)) for item in activity.failures() if may_see(item.key)
         ],
         recent=[
             schemas.RecentTask(
-                **schemas.view_of(item).model_dump(), problem=activity.problem(item.key)
+                **schemas.view_of(item).model_dump(),
+                **vars(activity.speedup(item.key)),
+                problem=activity.problem(item.key),
             )
             for item in recent
         ],

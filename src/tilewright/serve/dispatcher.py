@@ -169,7 +169,8 @@ class Dispatcher:
         task, text = begun
         if self._is_late(task) and self._expired(key):
             return False
-        waited_s = max(time.time() - task.submitted_at, 0.0)
+        begun_at = time.time() if task.started_at is None else task.started_at
+        waited_s = max(begun_at - task.submitted_at, 0.0)
         self._on_event(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
         try:
             callback = self._progress_callback(running, task)
@@ -191,7 +192,8 @@ class Dispatcher:
         self._end(verdict, lambda: store.finish(key, verdict, result))
         stages = [(item.name, item.wall_s) for item in report.stages]
         fields = {"verdict": verdict, "stages": stages, "device": report.environment.device}
-        self._on_event(key, "judged", fields)
+        ends = {"low": report.speedup_low, "high": report.speedup_high}
+        self._on_event(key, "judged", {**fields, "speedup": report.speedup, **ends})
         return False
 
     def _progress_callback(self, running: TaskState, task: Task) -> OnEvent:

@@ -93,9 +93,12 @@ class RunningTask(BaseModel):
 
 
 class RecentTask(TaskView):
-    """A task with the name of its problem; empty if this server has not seen it begin."""
+    """A task with its problem and its speed-up, as far as this server has seen them."""
 
     problem: str
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
 
 
 class MinuteView(BaseModel):
@@ -129,9 +132,11 @@ class Overview(BaseModel):
     running: list[RunningTask]
     minutes: list[MinuteView]
     """The last hour, of all clients; minutes without an event are left out."""
+    waited_tasks: int
+    """Number of tasks in the two waits: those that this server began last, at most 500."""
     wait_median_s: float | None
     wait_p95_s: float | None
-    """Seconds from acceptance to the beginning, of the last 500 tasks that began."""
+    """Seconds from acceptance to the beginning."""
     failures: list[InternalError]
     recent: list[RecentTask]
     """The newest first."""

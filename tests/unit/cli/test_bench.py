@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from tests import sample_reports as reports
-from tests.unit.reports.test_html_report import a_run, turns
+from tests.unit.reports.test_html_report import a_run, turns, with_report
 from tilewright.executors.local import LocalExecutor
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import RequestsIssued
@@ -42,13 +43,13 @@ def test_a_run_resumes_where_its_limit_ended_it(run, judged):
     assert "2 judged" in first.stderr
     document = json.loads(first.stdout)
     assert (document["candidates"], document["left"]) == (2, 3)
-    assert "1 of 1 problems were never linted" in first.stderr
+    assert "1 of 1 problem was never linted: tilewright problems lint softmax\n" in first.stderr
     begun = json.loads(Path(document["run"], "events.jsonl").read_text().partition("\n")[0])
     assert (begun["unsound_problems"], begun["problems_not_linted"]) == ({}, 1)
     second = run("bench", "--resume", document["run"])
     assert second.exit_code == 0, second.stderr
     assert "3 judged" in second.stderr
-    assert "geometric mean  1.420x" in second.stdout
+    assert re.search(r"geometric mean +1\.420x", second.stdout)
     assert len(judged) == len(set(judged)) == 5
     again = run("bench", "--resume", document["run"])
     assert "0 judged" in again.stderr
@@ -125,11 +126,29 @@ def test_a_set_is_imported_listed_and_shown(run):
     assert "Doubles." in run("problems", "show", "kernelbench/level1/2").stdout
 
 
+def test_explain_finds_a_candidate_of_a_run_by_its_id(run, tmp_path):
+    folder = with_report(tmp_path / "one", "text")
+    named = run("explain", str(folder))
+    assert f"explain one of its reports, such as {folder}/ptext#0" in named.stderr
+    for word in (f"{folder}/ptext#0", f"{folder}#ptext#0"):
+        found = run("explain", word)
+        assert found.exit_code == 0, found.stderr
+        assert found.stdout.startswith("incorrect")
+        assert f"run {folder}/reports/a.json; next: " in found.stderr
+
+
 def test_explain_and_resume_refuse_runs_of_another_kind(run, tmp_path):
     folder = a_run(tmp_path / "one", turns(2))
     said = run("explain", str(folder))
     assert said.exit_code == 6
     assert "holds several evaluations: explain one of its reports" in said.stderr
+    missing = run("explain", f"{folder}/kernelbench/level1-0#7")
+    assert missing.exit_code == 6
+    assert (
+        f"{folder} has no candidate kernelbench/level1-0#7; it has: kernelbench" in missing.stderr
+    )
+    lacking = run("explain", f"{folder}#kernelbench/level1-0#0")
+    assert "the candidate kernelbench/level1-0#0 has no report" in lacking.stderr
     with EventLog(folder) as log:
         log.append(RequestsIssued(limit=1, asks=(turns(1)[0].ask,)))
     (folder / "candidates.jsonl").unlink()

@@ -62,7 +62,10 @@ def test_a_page_and_markdown_show_hostile_names_as_text(run, tmp_path):
     after = a_run(tmp_path / "after", **{HOSTILE: None})
     page, markdown = tmp_path / "page.html", tmp_path / "changes.md"
     words = ("compare", str(before), str(after), "--page", str(page), "--markdown", str(markdown))
-    assert run(*words).exit_code == 0
+    found = run(*words)
+    assert found.exit_code == 0
+    assert f"the changes as Markdown are in {markdown}" in found.stderr
+    assert f"the page is in {page}; open {page.as_uri()}" in found.stderr
     assert "<b>" not in page.read_text()
     assert "&lt;b&gt;" in page.read_text()
     (line,) = [line for line in markdown.read_text().splitlines() if "| broke" in line]

@@ -111,4 +111,5 @@ def test_the_linters_table_shows_memory_and_reference_of_the_largest_case(run, t
     assert result.exit_code == 0, result.stderr
     head, line = result.stdout.splitlines()
     assert head.split()[-3:] == ["memory", "reference", "notes"]
-    assert line.split() == ["bundled/softmax", "3.22", "GB", "250", "ms"]
+    assert line.split() == ["bundled/softmax", "no", "no", "3.22", "GB", "250", "ms"]
+    assert "1 problem, 0 weak strictly" in result.stderr

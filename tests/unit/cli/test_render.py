@@ -18,8 +18,9 @@ from tilewright.cli.render import (
 )
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.cli.system_checks import Item
-from tilewright.records import Ceilings, KernelShape, KernelTime, Work
-from tilewright.scoring.report_text import short_time, speed_text
+from tilewright.records import Ceilings, Failed, KernelShape, KernelTime, Work
+from tilewright.records.codes import FailureReason
+from tilewright.scoring.report_text import reason_of, short_time, speed_text
 
 CORRECT = """\
 correct  bundled/add_relu by fast.py (torch), strict, on cpu
@@ -29,12 +30,13 @@ tiny   eager     12 us   11.9 us         no measurable difference [0.985, 1.025]
 large  eager     2.5 ms  1.25 ms         2.00x [1.92, 2.08]                       faster
 
 speed-up     1.42x [1.36, 1.47] (against eager, geometric mean of 2 cases)
-outputs      2 of 2 correct, at most 0.2 of the tolerance (large, scale; float64); 1 of 2 variations
+outputs      2 of 2 correct, at most 0.2 of the tolerance (large, scale; float64); 1 of 2 variations, 1
+             skipped (large, heavy_tail: the reference itself is inaccurate)
 timed calls  80 of the candidate, with new inputs in each; every compared output was correct
 all times    uncalibrated: `tilewright doctor --calibrate` fits the intervals to this machine
 label        library_call: aten::relu
 isolation    2 of 3 layers active; not: landlock (Function not implemented)
-"""
+"""  # noqa: E501 - as a terminal shows it
 
 INCORRECT = """\
 incorrect  bundled/add_relu by fast.py (torch), strict, on cpu
@@ -66,6 +68,26 @@ isolation  2 of 3 layers active; not: landlock (Function not implemented)
 )
 def test_a_report_is_rendered_as_its_golden_text(report, golden):
     assert to_text(report_view(report)) == golden
+
+
+def test_a_failure_names_its_stage_once():
+    failed = Failed(stage="build", reason="build", message="BuildError: no such file")
+    report = reports.failed().model_copy(update={"outcome": failed})
+    assert reason_of(report) == "build: BuildError: no such file"
+    later = failed.model_copy(update={"reason": FailureReason.MISSING_ENTRY})
+    assert reason_of(reports.failed().model_copy(update={"outcome": later})).startswith(
+        "missing_entry in build: "
+    )
+
+
+def test_the_roofline_of_a_tiny_case_is_left_out():
+    """At the ceilings, its work takes less than a microsecond."""
+    made = on_a_gpu()
+    (work,) = made.work
+    tiny = work.model_copy(update={"case": "tiny", "moved_bytes": 1000, "flops": 10})
+    text = to_text(report_view(made.model_copy(update={"work": (work, tiny)})))
+    assert "roofline     large: " in text
+    assert "roofline     tiny: " not in text
 
 
 def test_candidate_text_cannot_move_the_cursor_or_change_colour():

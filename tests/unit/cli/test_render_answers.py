@@ -70,6 +70,16 @@ def test_the_reproducer_is_named_only_for_a_failure():
     assert "reproduce.py" not in to_text(answers_view(reports.correct(), SCRIPT))
 
 
+def test_the_reason_of_a_rejection_is_told_once():
+    made = reports.rejected()
+    (finding,) = made.outcome.findings
+    note = Finding(check="x", code="unused_kernel", summary="a note", weight="note", evidence={})
+    made = made.model_copy(update={"findings": (note, note, finding)})
+    text = to_text(answers_view(made, SCRIPT))
+    assert text.count(finding.summary) == 1
+    assert text.index(finding.summary) < text.index("a note")
+
+
 def test_the_slowest_cases_are_shown_and_the_others_counted():
     text = to_text(answers_view(crowded(), SCRIPT))
     assert "case 39" in text

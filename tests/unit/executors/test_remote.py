@@ -74,6 +74,35 @@ def test_a_task_that_is_forgotten_repeatedly_is_an_infrastructure_error(serving)
     assert len(asked) == 2 * MAX_SUBMISSIONS
 
 
+def test_the_stages_of_a_task_are_told_while_it_runs(serving):
+    told, heard = [], threading.Event()
+
+    def progress(event, fields):
+        told.append((event, fields))
+        if event == "timing":
+            heard.set()
+
+    def answer(method, path, _number):
+        if method == "POST":
+            return 202, json.dumps({"key": "k", "state": "queued"})
+        if path.endswith("/events"):
+            events = [("stage", {"stage": "build"}), ("other", {}), ("timing", {"case": "large"})]
+            return 200, [f"event: {k}\ndata: {json.dumps(v)}\n\n" for k, v in events], EVENT_STREAM
+        if path.endswith("/report"):
+            return 200, REPORT
+        heard.wait(10.0)
+        return 200, DONE
+
+    url, asked = serving(answer)
+    with RemoteExecutor(url) as remote:
+        assert remote.evaluate(reports.request(), progress).verdict == "correct"
+        # Nobody listens, so nobody asks for events.
+        before = len(asked)
+        assert remote.evaluate(reports.request()).verdict == "correct"
+    assert told[1:] == [("stage", {"stage": "build"}), ("timing", {"case": "large"})]
+    assert not any("events" in line for line in asked[before:])
+
+
 @pytest.mark.parametrize("body", ["{}", "[]", "3"])
 def test_a_foreign_server_is_a_config_error(serving, body):
     url, _ = serving(lambda *_: (200, body))

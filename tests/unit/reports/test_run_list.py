@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from tests import sample_reports
 from tilewright.records.event_log import EVENTS, EventLog
 from tilewright.records.events import (
     Ask,
@@ -78,6 +81,45 @@ def test_only_rows_with_news_are_returned(tmp_path):
         "one": "stopped: budget",
         "two": "not running",
     }
+
+
+def state_of(folder: Path, name: str) -> str:
+    runs = RunList(folder)
+    runs.look()
+    return str(next(row["state"] for row in runs.rows() if row["name"] == name))
+
+
+def test_a_run_that_has_done_all_of_its_work_is_complete(tmp_path):
+    with begin(tmp_path / "search") as log:
+        log.append(finished(0, 2.0))
+        log.append(SearchStopped(reason="nothing to do"))
+    assert state_of(tmp_path, "search") == "complete: all turns used"
+    with begin(tmp_path / "bench", kind="bench") as log:
+        (tmp_path / "bench" / "candidates.jsonl").write_text("{}\n{}\n")
+        # The same candidate twice: it was unjudged at first.
+        for _ in range(2):
+            log.append(finished(0, 2.0))
+    assert state_of(tmp_path, "bench") == "not running"
+    with EventLog(tmp_path / "bench") as log:
+        log.append(finished(1, None))
+    assert state_of(tmp_path, "bench") == "complete"
+    begin(tmp_path / "sft", kind="sft").close()
+    assert state_of(tmp_path, "sft") == "not running"
+    (tmp_path / "sft" / "model").mkdir()
+    assert state_of(tmp_path, "sft") == "complete"
+
+
+def test_runs_of_eval_are_listed_with_their_verdict(tmp_path):
+    for name, text in (("good", sample_reports.correct().to_json()), ("bad", "damaged")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "report.json").write_text(text)
+    runs = RunList(tmp_path)
+    assert runs.look()
+    rows = {row["name"]: row for row in runs.rows()}
+    assert (rows["good"]["kind"], rows["good"]["state"]) == ("eval", "complete")
+    assert rows["good"]["verdicts"] == {"correct": 1}
+    assert rows["good"]["speedup"] == pytest.approx(sample_reports.correct().speedup)
+    assert (rows["bad"]["state"], rows["bad"]["damaged"]) == ("unreadable", 1)
 
 
 def test_a_training_shows_its_last_step_and_reward(tmp_path):

@@ -97,6 +97,18 @@ def test_shares_are_of_the_least_time():
     assert light.flops_per_s is None
 
 
+def test_advice_and_tables_name_one_time():
+    """The median is 306 us; next to this speed-up the table shows another time."""
+    made = report(work(), timing(306.0), timing(1000.0))
+    (item,) = made.comparisons
+    item = item.model_copy(update={"baseline_us": 900.0, "candidate_us": 323.0})
+    made = made.model_copy(update={"comparisons": (item,)})
+    (light,) = roofline_points(made)
+    assert light.candidate_share == pytest.approx(light.least_us / 323.0)
+    (said,) = advice(made)
+    assert "it takes 323 us" in said
+
+
 def test_without_ceilings_or_times_there_is_no_roofline():
     assert roofline_points(report(work(), timing(1.0), timing(1.0), ceilings=None)) == []
     assert roofline_points(report(work(), timing(1.0), timing(1.0), comparisons=())) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("prometheus_client")
-from tilewright.serve.activity import MAX_FAILURES, MAX_NAMES, MINUTES, Activity
+from tilewright.serve.activity import MAX_FAILURES, MAX_NAMES, MINUTES, Activity, Speedup, Waits
 
 
 class Clock:
@@ -17,7 +17,14 @@ class Clock:
         return self.now
 
 
-JUDGED = {"verdict": "correct", "stages": [("load", 0.5), ("build", 9.0)], "device": "cuda:0"}
+JUDGED = {
+    "verdict": "correct",
+    "stages": [("load", 0.5), ("build", 9.0)],
+    "device": "cuda:0",
+    "speedup": 2.0,
+    "low": 1.9,
+    "high": 2.1,
+}
 
 
 def test_a_task_is_running_from_its_beginning_to_its_end():
@@ -28,10 +35,16 @@ def test_a_task_is_running_from_its_beginning_to_its_end():
     clock.now += 2
     activity.tell("a", "stage", {"stage": "timing"})
     activity.tell("b", "stage", {"stage": "timing"})
+    assert activity.speedup("a") == Speedup()
+    activity.tell("a", "judged", JUDGED)
+    assert activity.speedup("a") == Speedup(2.0, 1.9, 2.1)
     (running,) = activity.running()
     assert (running.key, running.stage, running.stage_at - running.started_at) == ("a", "timing", 2)
     assert activity.problem("a") == "softmax"
-    assert activity.waits_s() == (3.0, 3.0)
+    assert activity.waits() == Waits(1, 3.0, 3.0)
+    # A second attempt counts once, with its own wait.
+    activity.tell("a", "running", {"waited_s": 5.0})
+    assert activity.waits() == Waits(1, 5.0, 5.0)
     activity.finished("a")
     assert activity.running() == []
 

@@ -6,6 +6,8 @@ complex tolerance. This file is also copied into reproducers.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
@@ -25,6 +27,10 @@ FLOAT8_COUNTED = 256
 """Elements from which on the share of differing ones is compared."""
 FLOAT8_CODES = 16
 """Number of different values up to which a float8 tensor holds codes, and no sample."""
+ROUNDINGS = 2
+"""How often the inputs are rounded anew."""
+INTEGER_ROUNDINGS = (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)
+"""Sizes of the roundings where outputs are integers, which move at once or not at all."""
 
 
 def parts(value: torch.Tensor) -> torch.Tensor:
@@ -73,6 +79,24 @@ def nudged(value: torch.Tensor) -> torch.Tensor:
     if not is_inexact(value) or value.dtype in FLOAT8:
         return value
     return value * (1 - torch.finfo(value.dtype).eps)
+
+
+def rounded(value: Any, generator: torch.Generator, size: float = 1.0) -> Any:  # noqa: ANN401
+    """Return an inexact tensor in float64, each element rounded up or down by its eps.
+
+    No real element becomes larger than the largest: it is rounded towards zero instead. A
+    probability above 1 leaves the domain of the reference, and on a device that ends the process.
+    Elements of float8 are exact data, which nothing rounds.
+    """
+    if not isinstance(value, torch.Tensor) or not is_inexact(value) or value.dtype in FLOAT8:
+        return value
+    signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
+    wide, step = widened(value), size * torch.finfo(value.dtype).eps
+    found = wide * (1 + step * signs.double())
+    if value.is_complex() or not value.numel():
+        return found
+    most = wide.nan_to_num(0.0, 0.0, 0.0).abs().max()
+    return torch.where(found.abs() > most, wide * (1 - step), found)
 
 
 def random_like(leaf: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -11,13 +10,14 @@ from tilewright.evaluator.judge.comparison import with_sensitivity
 from tilewright.evaluator.judge.element_errors import with_known
 from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.inputs import InputSample, Tensors, expect_outputs
-from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, parts, widened
+from tilewright.evaluator.judge.number_formats import (
+    INTEGER_ROUNDINGS,
+    ROUNDINGS,
+    is_inexact,
+    parts,
+    rounded,
+)
 from tilewright.evaluator.judge.reference import Reference
-
-ROUNDINGS = 2
-"""How often the inputs are rounded anew."""
-INTEGER_ROUNDINGS = (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)
-"""Sizes of the roundings where outputs are integers, which move at once or not at all."""
 
 
 def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
@@ -33,8 +33,8 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
     moves: Tensors = []
     for seed, size in enumerate(INTEGER_ROUNDINGS if integers else (1.0,) * ROUNDINGS):
         generator = torch.Generator(reference.device).manual_seed(seed)
-        args = [_rounded(value, generator, size) for value in sample.arguments()]
-        grad_outputs = [_rounded(value, generator, size) for value in sample.grad_outputs()]
+        args = [rounded(value, generator, size) for value in sample.arguments()]
+        grad_outputs = [rounded(value, generator, size) for value in sample.grad_outputs()]
         moved = run_double(reference, args, grad_outputs, sample.forward_seed, sample.after.written)
         if moved is None or [m.shape for m in moved] != [e.value.shape for e in sample.expected]:
             return False
@@ -76,21 +76,3 @@ def resample_expected(reference: Reference, sample: InputSample) -> InputSample 
         return fresh
     widened = widen_tolerance(reference, fresh)
     return fresh if widened or any(e.accepted for e in fresh.expected) else None
-
-
-def _rounded(value: Any, generator: torch.Generator, size: float = 1.0) -> Any:  # noqa: ANN401
-    """Return an inexact tensor in float64, each element rounded up or down by its eps.
-
-    No real element becomes larger than the largest: it is rounded towards zero instead. A
-    probability above 1 leaves the domain of the reference, and on a device that ends the process.
-    Elements of float8 are exact data, which nothing rounds.
-    """
-    if not isinstance(value, torch.Tensor) or not is_inexact(value) or value.dtype in FLOAT8:
-        return value
-    signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
-    wide, step = widened(value), size * torch.finfo(value.dtype).eps
-    found = wide * (1 + step * signs.double())
-    if value.is_complex() or not value.numel():
-        return found
-    most = wide.nan_to_num(0.0, 0.0, 0.0).abs().max()
-    return torch.where(found.abs() > most, wide * (1 - step), found)

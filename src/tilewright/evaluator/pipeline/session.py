@@ -185,7 +185,7 @@ class EvaluationSession:
         # The wall time outside the calls of candidate and baselines.
         wall_s, call_s = time.monotonic() - self._started, self.runners.call_s
         own_s = max(wall_s - call_s - self._waited_s, 0.0)
-        detail = f"{own_s:.4f} s outside {call_s:.4f} s of calls"
+        detail = f"{call_s:.4f} s in calls, {own_s:.4f} s for all else"
         self.observations.stages.append(StageRecord(name=Stage.TOTAL, wall_s=wall_s, detail=detail))
 
     def _close(self) -> None:

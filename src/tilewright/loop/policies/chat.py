@@ -34,7 +34,9 @@ class Chat:
         ConfigError: the package is missing, or the variable with the key is empty.
     """
 
-    def __init__(self, name: str, section: ModelSection) -> None:
+    def __init__(
+        self, name: str, section: ModelSection, warn: Callable[[str], None] = lambda _: None
+    ) -> None:
         try:
             import openai
         except ImportError as error:
@@ -42,6 +44,7 @@ class Chat:
                 "a model behind a server needs the package openai: pip install 'tilewright[model]'"
             ) from error
         self.name, self._section, self._openai = name, section, openai
+        self._warn = warn
         key = environment((section.key_variable,)).get(section.key_variable, "")
         if not key and section.base_url is None:
             raise ConfigError(
@@ -111,10 +114,17 @@ class Chat:
             if self._over.wait(delay_s):
                 raise PolicyError(f"{name}: the run ends")
 
+        def retry_after(error: Exception) -> float | None:
+            least_s = self._retry_after(error)
+            if least_s is not None and backoff.failed + 1 < attempts:
+                tried = f"attempt {backoff.failed + 1} of {attempts}"
+                self._warn(f"{name}: {self._cause(error)}; {tried}")
+            return least_s
+
         attempts = section.retries + 1
         backoff = Backoff(section.retry_delay_s, attempts=attempts, max_delay_s=MAX_PAUSE_S)
         try:
-            return retry(attempt, backoff, self._retry_after, sleep)
+            return retry(attempt, backoff, retry_after, sleep)
         except self._openai.OpenAIError as error:
             refused = getattr(error, "status_code", None) in REFUSED
             kind = ReplyRefused if refused else PolicyError
@@ -202,6 +212,12 @@ class Chat:
         prompt_usd = prompt_tokens * self._section.usd_per_million_in
         return (prompt_usd + reply_tokens * self._section.usd_per_million_out) / 1e6
 
+    @property
+    def _address(self) -> str:
+        """The address of the server, without a password."""
+        found = urlsplit(str(self._client.base_url))
+        return found._replace(netloc=found.netloc.rpartition("@")[2]).geturl()
+
     def close(self) -> None:
         """Stop waiting for answers, and close the connections."""
         self._over.set()
@@ -212,6 +228,10 @@ class Chat:
         status, body = getattr(error, "status_code", None), getattr(error, "body", None)
         text = body.get("message", "") if isinstance(body, dict) else ""
         cause = f"{type(error).__name__}: {error}" if status is None else f"HTTP {status} {text}"
+        if isinstance(error, self._openai.APITimeoutError):
+            cause = f"{self._address} gave no answer within {self._section.timeout_s:g} s"
+        elif isinstance(error, self._openai.APIConnectionError):
+            cause = f"no model server answers at {self._address}: {error.__cause__ or error}"
         if self._key != NO_KEY:
             cause = cause.replace(self._key, "[the key]")
         return " ".join(cause.split())[:300]

@@ -39,4 +39,4 @@ def choose_policy(
         return load_script(Path(rest), section.seed or 0)
     if kind == "local" and rest:
         return Local(rest, section)
-    return Chat(name, section)
+    return Chat(name, section, warn)

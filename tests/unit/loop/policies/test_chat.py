@@ -197,6 +197,19 @@ def test_a_server_that_does_not_answer_is_retried(serve, model):
     assert model(server, timeout_s=0.2).answer(PROMPT, ASK).text == "in time"
 
 
+def test_a_server_that_is_not_there_is_named_with_every_attempt():
+    said: list[str] = []
+    url = "http://someone:password@127.0.0.1:9/v1"
+    section = ModelSection(base_url=url, retries=2, retry_delay_s=0.01)
+    with pytest.raises(PolicyError) as caught:
+        Chat("some-model", section, said.append).answer(PROMPT, ASK)
+    where = "model some-model, p#2.3: no model server answers at http://127.0.0.1:9/v1/: "
+    assert str(caught.value).startswith(where)
+    assert [text.rpartition("; ")[2] for text in said] == ["attempt 1 of 3", "attempt 2 of 3"]
+    assert all(text.startswith(where) for text in said)
+    assert "password" not in " ".join([*said, str(caught.value)])
+
+
 def test_concurrent_requests_stay_within_the_limit(serve, model):
     server = serve(slow(answer(), 0.05))
     policy = model(server, concurrency=2)

@@ -16,12 +16,11 @@ from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.loop.table_input import read_rows
 from tilewright.records.event_log import EVENTS, EventLog, read_events
-from tilewright.records.events import RunStarted, Stepped
+from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, PlainTrainer, latest
 from tilewright.rl.training_config import TrainConfig
-from tilewright.rl.worlds import NO_DEVICE
 
 Reached = Callable[[int, int, str], None]
 
@@ -49,7 +48,9 @@ class _StepLog(TrainerCallback):  # type: ignore[misc]
             if step not in self._past:
                 self._log.append(Stepped(step=step, batch="sft", figures=metrics))
             self.losses.append(loss)
-            self._note(f"step {step}, loss {loss:.4f}, gradient {gradient:.3f}")
+            self._note(
+                f"step {step} of {state.max_steps}, loss {loss:.4f}, gradient {gradient:.3f}"
+            )
             self._reached(step, state.max_steps, f"loss {loss:.3f}")
 
 
@@ -123,7 +124,7 @@ def _begin(config: TrainConfig, folder: Path, log: EventLog) -> None:
             problems=", ".join(config.data.conversations),
             protocols=("strict",),
             evaluator=__version__,
-            device=NO_DEVICE,
+            device=WITHOUT_DEVICE,
         )
     )
 
