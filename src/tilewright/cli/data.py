@@ -14,16 +14,15 @@ import click
 
 from tilewright import config
 from tilewright.cli import options
+from tilewright.cli.data_family import TARGET_HELP, conversations, family, verdicts
 from tilewright.cli.options import choice, load_settings, option, repeated
 from tilewright.cli.output import Skipped, print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ConfigError, RecordError
-from tilewright.families.nano.compositions import FAMILY
-from tilewright.loop.table_input import RowWriter, read_rows
-from tilewright.problems.imported_sets import find_problems
+from tilewright.loop.table_input import read_rows
 from tilewright.records.run_folder import create_run
-from tilewright.rl.data import drkernel_rows, exports, family_rows
+from tilewright.rl.data import drkernel_rows, exports
 from tilewright.rl.data.imports import import_rows
 
 PROGRESS_ROWS = 1000
@@ -35,8 +34,6 @@ FORMAT_HELP = (
     "rl. Of searches: steps, groups or actions. The others are formats of Dr. Kernel's data."
 )
 SEED_HELP = "Seed that chooses those problems."
-EXTENT_HELP = "The programs that are judged first, or all of them."
-TARGET_HELP = "FILE.jsonl, FILE.parquet, or a folder that `datasets.load_from_disk` reads."
 
 
 @click.group("data", cls=CommandGroup)
@@ -130,28 +127,9 @@ def _document(plan: exports.ExportPlan, done: exports.Exported) -> dict[str, Any
     return {**head, "held_out_rows": counts.pop("held_out"), **counts}
 
 
-@command.command("family")
-@click.argument("name")
-@option("--to", "FILE", TARGET_HELP, "target", required=True)
-@choice("--extent", ("census", "space"), "census", EXTENT_HELP)
-@options.JSON
-def family(name: str, target: str, extent: family_rows.Extent, as_json: bool) -> int:
-    """Write programs of the family NAME as rows: code, plan, slots, and a conversation.
-
-    NAME is nano, nano/train, nano/held_out or one problem of it. The programs were not judged.
-    """
-    problems = find_problems(name, config.load().home)
-    group = name.partition("/")[2]
-    if any(not problem.id.startswith(f"{FAMILY}/") for problem in problems):
-        raise ConfigError(f"{name} is no family of programs; known: {FAMILY}")
-    with RowWriter(Path(target), family_rows.SHAPE) as rows:
-        for row in family_rows.family_rows(group, extent):
-            rows.write(row)
-    if as_json:
-        document = {"target": target, "problems": len(problems), "rows": rows.count}
-        click.echo(json.dumps(document, indent=1))
-    print_line(f"{rows.count} programs for {len(problems)} problems in {target}")
-    return 0
+command.add_command(family)
+command.add_command(conversations)
+command.add_command(verdicts)
 
 
 @command.command("import")

@@ -138,10 +138,10 @@ class BookWorld:
             with writing(path):
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(code, encoding="utf-8")
+            command = f"tilewright data verdicts {problem.id} --to STORE --program {path}"
             raise MissingVerdictError(
                 f"{self._store.path} has no verdict of program {path.stem} for {problem.id}, and "
-                f"no device here can evaluate it. Its text is in {path}. Add its verdict where a "
-                "GPU is, then resume the run"
+                f"no device here can evaluate it. Where a GPU is: {command}; then resume the run"
             )
         made = self._live.evaluations(problem, code)
         for summary in made:

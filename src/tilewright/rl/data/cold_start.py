@@ -57,12 +57,12 @@ class ColdStartMix:
     """The rest of the next turns repeats the program."""
 
     def __post_init__(self) -> None:
-        total = sum(self.plans().values())
-        if abs(total - 1) > 1e-9:
-            raise ConfigError(f"the shares of plans sum to {total:g}; they must sum to 1")
         for item in fields(self):
             if not 0 <= getattr(self, item.name) <= 1:
                 raise ConfigError(f"{item.name} is {getattr(self, item.name)}; give 0 to 1")
+        total = sum(self.plans().values())
+        if abs(total - 1) > 1e-9:
+            raise ConfigError(f"the shares of plans sum to {total:g}; they must sum to 1")
         if self.repair + self.regress > 1:
             raise ConfigError(f"repair and regress sum to {self.repair + self.regress:g}, above 1")
 

@@ -55,3 +55,30 @@ def test_an_unknown_name_is_an_error_and_leaves_no_file(home, name, code, says):
     done = CliRunner().invoke(cli, ["data", "family", name, "--to", "programs.jsonl"])
     assert (done.exit_code, says in done.stderr) == (code, True), done.stderr
     assert not (home / "programs.jsonl").exists()
+
+
+def test_conversations_are_written_from_synthetic_verdicts(home):  # noqa: ARG001
+    words = ["nano/rehearsal", "--to", "cold.jsonl", "--verdicts", "synthetic", "--count", "20"]
+    mix = ["--mix", "hack=0.22", "--mix", "lazy=0.2"]
+    done = CliRunner().invoke(cli, ["data", "conversations", *words, *mix])
+    assert done.exit_code == 0, done.output
+    assert "20 conversations from synthetic verdicts in cold.jsonl" in done.stderr
+    rows = [json.loads(line) for line in Path("cold.jsonl").read_text().splitlines()]
+    assert [len(row["messages"]) for row in rows] == [6] * 20
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--verdicts", "nothing.gz"], "nothing.gz: no such file"),
+        (["--verdicts", "synthetic", "--mix", "hacks=0.2"], "did you mean hack?"),
+        (["--verdicts", "synthetic", "--mix", "hack=much"], "'much' is no number"),
+        (["--verdicts", "synthetic", "--mix", "hack=0.5"], "sum to 1.38"),
+        (["--verdicts", "synthetic", "--mix", "hack"], "hack is nan; give 0 to 1"),
+    ],
+)
+def test_wrong_conversations_are_refused(home, words, says):
+    given = ["data", "conversations", "nano/rehearsal", "--to", "cold.jsonl", *words]
+    done = CliRunner().invoke(cli, given)
+    assert (done.exit_code, says in done.stderr) == (2, True), done.stderr
+    assert not (home / "cold.jsonl").exists()

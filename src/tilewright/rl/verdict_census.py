@@ -1,0 +1,88 @@
+"""The census: evaluates the programs of a family that a store of verdicts lacks, and adds them.
+
+It stops in time and continues where it stopped, so it may be spread over several invocations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from tilewright._version import __version__
+from tilewright.config import Config
+from tilewright.executors.factory import device_model
+from tilewright.families.nano.compositions import composition_of
+from tilewright.families.nano.program_slots import census
+from tilewright.families.nano.program_text import render
+from tilewright.records import Problem
+from tilewright.rl.book_world import ProgramEvaluator
+from tilewright.rl.verdict_store import StoreKey, VerdictStore
+
+SAVED_S = 20.0
+"""Seconds between two writes of the store: a killed census evaluates so much again."""
+
+
+@dataclass(frozen=True)
+class CensusResult:
+    """The counts of one invocation."""
+
+    evaluated: int
+    unjudged: int
+    left: int
+    """Programs that the store still lacks."""
+
+
+def store_key(settings: Config) -> StoreKey:
+    """Return the key of verdicts under these settings, on the device that they name.
+
+    A kernel of the program's own is required, as in `train rl`.
+
+    Raises:
+        InfrastructureError: the device is not here.
+    """
+    section = settings.eval
+    rules = section.rules.model_copy(update={"require_custom_kernel": True})
+    device = device_model(settings, section.device)
+    return StoreKey(protocol=section.protocol, rules=rules, evaluator=__version__, device=device)
+
+
+def census_programs(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str]]:
+    """Yield the programs of the census, each with its problem."""
+    for problem in problems:
+        for program in census(composition_of(problem.id)):
+            yield problem, render(program)
+
+
+def take_census(
+    store: VerdictStore,
+    programs: Iterable[tuple[Problem, str]],
+    evaluator: ProgramEvaluator,
+    *,
+    until: float,
+    reached: Callable[[int, int], None] = lambda *_: None,
+) -> CensusResult:
+    """Evaluate the programs that the store lacks, until a time of `time.monotonic`.
+
+    The store is written every `SAVED_S` seconds, and at the end.
+    """
+    lacking = [item for item in programs if not store.evaluations(*item)]
+    evaluated, unjudged, saved_at = 0, 0, time.monotonic()
+    try:
+        for problem, code in lacking:
+            if time.monotonic() >= until:
+                break
+            reached(evaluated, len(lacking))
+            for summary in evaluator.evaluations(problem, code):
+                if summary.verdict == "unjudged":
+                    unjudged += 1
+                else:
+                    store.add(problem, code, summary)
+            evaluated += 1
+            if time.monotonic() - saved_at > SAVED_S:
+                store.save()
+                saved_at = time.monotonic()
+    finally:
+        store.save()
+    left = sum(not store.evaluations(*item) for item in lacking)
+    return CensusResult(evaluated, unjudged, left)
