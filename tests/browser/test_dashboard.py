@@ -133,6 +133,13 @@ return Object.fromEntries(['correct', 'incorrect', 'failed', 'rejected', 'unjudg
   return [kind, [looks(mark, 'backgroundColor'), looks(bar, 'fill')]]; }));"""
 
 
+def test_the_server_prints_the_address_of_the_dashboard(browser, server):  # noqa: F811
+    printed = server.log.read_text()
+    assert f"dashboard: {server.url}/\n" in printed
+    shown = opened(browser, re.search(r"dashboard: (\S+)", printed)[1])
+    assert shown.find_element("tag name", "h1").text == "tilewright server"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_legend_has_the_colours_of_the_bars(browser, server, scheme):  # noqa: F811
     shown = opened(browser, server.url)

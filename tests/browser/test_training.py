@@ -116,6 +116,7 @@ def test_the_page_of_sft_has_curves_and_nothing_of_turns(browser, tmp_path):
     page = on_disk(browser, without_device(tmp_path / "run", "sft"))
     assert page.find_element("tag name", "h1").text == "Training on synth (preset)"
     about = page.find_element("id", "about").text
+    assert "of evaluation" not in about
     assert about.startswith("synth by preset, tilewright 0.1.0. To show it again")
     assert not any(page.find_element("id", name).is_displayed() for name in ("climb", "turns"))
     units = [item.text for item in page.find_elements("css selector", "#curves svg text")]

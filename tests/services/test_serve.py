@@ -45,12 +45,12 @@ class Server:
         self._command = [sys.executable, "-m", "tilewright", "serve", "--port", str(self.port)]
         self._command += ["--host", host, *words]
         self._environment = {**os.environ, "TILEWRIGHT_HOME": str(home)}
-        self._log = home / "server.txt"
+        self.log = home / "server.txt"
         home.mkdir(exist_ok=True)
         self.start(wait=wait)
 
     def start(self, *, wait: bool = True) -> None:
-        with open(self._log, "ab") as log:
+        with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 self._command, env=self._environment, stdout=log, stderr=log
             )
@@ -64,7 +64,7 @@ class Server:
                 urllib.request.urlopen(f"{self.url}/v1/health", timeout=5).read()
                 return
             except (urllib.error.URLError, OSError):
-                assert self.process.poll() is None, self._log.read_text()
+                assert self.process.poll() is None, self.log.read_text()
                 assert time.monotonic() < limit
                 time.sleep(0.05)
 

@@ -20,7 +20,7 @@ const searchSentence = (rows) => {
 const searchCost = (rows) => {
   let tokens = 0, usd = 0, seconds = 0;
   for (const row of rows) { tokens += row.tokens || 0; usd += row.usd || 0; seconds += row.seconds || 0; }
-  return [counted(tokens, "token"), usd ? `${usd.toFixed(2)} USD` : "", `${scaled(seconds * 1e6)} of evaluation`].filter(Boolean).join(", ");
+  return [counted(tokens, "token"), usd ? `${usd.toFixed(2)} USD` : "", seconds ? `${scaled(seconds * 1e6)} of evaluation` : ""].filter(Boolean).join(", ");
 };
 // Where a turn and a speed-up are drawn. Both ends of every interval lie inside the plot.
 const searchScale = (rows, last) => {
