@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.test_page import BROWSER, DRIVER, SIZES, browser
 from tests.browser.test_view import count, shown
+from tests.sample_reports import correct
 from tests.unit.reports.test_html_report import a_run
 from tests.unit.scoring.test_strategy_table import final, turn_of
 from tilewright.records.events import EvalSummary, Turn
@@ -129,3 +130,25 @@ def test_a_turn_that_the_list_does_not_show_opens_below_the_chart(page_of):
     page.execute_script("location.hash = '#turn-3'")
     assert page.execute_script("return document.getElementById('one').parentNode.id") == "beside"
     assert page.find_element("id", "h-one").text == "turn 4, p#0.3"
+
+
+def test_the_measurement_of_the_winner_after_a_search_is_shown(browser, tmp_path):
+    run = a_run(
+        tmp_path / "run", a_search()[:5], protocols=("strict",), strategies=("one",), samples=1
+    )
+    report = correct()
+    problem = report.request.problem.model_copy(update={"id": "p"})
+    request = report.request.model_copy(update={"problem": problem})
+    again = {"request": request, "speedup": 1.5, "speedup_low": 1.4, "speedup_high": 1.6}
+    folder = run / "winner" / "p"
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_text(report.model_copy(update=again).to_json())
+    (run / "winner" / "damaged").mkdir()
+    (run / "winner" / "damaged" / "report.json").write_text("{")
+    path = tmp_path / "view.html"
+    path.write_text(exported(Turns(run)), encoding="utf-8")
+    page = shown(browser, path.as_uri())
+    sentence = page.find_element("id", "sentence").text
+    assert "measured once more: 1.500x [1.400, 1.600]. Verdicts" in sentence
+    script = "return document.querySelector('#tree .again title').textContent"
+    assert page.execute_script(script).startswith("the best candidate, measured once more: 1.500x")

@@ -7,13 +7,15 @@ const selectable = (row) => row.speedup && row.verdict === "correct" && !row.mar
 const bestOf = (rows) => rows.filter(selectable).reduce((best, row) => (best && best.speedup >= row.speedup ? best : row), null);
 const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 // The headline of the turns of one problem: the best, its repeated measurement, and what the turns became.
-const searchSentence = (rows) => {
+// `winner`: the measurement of the best candidate after the search, if there was one.
+const searchSentence = (rows, winner) => {
   const tried = rows.filter((row) => row.role !== "measure" && !row.marks.includes(LAST_TRIAL)), best = bestOf(rows);
   const again = best ? rows.filter((row) => row.marks.includes(LAST_TRIAL) && row.speedup && row.parents.includes(best.n)).pop() : null;
   const verdicts = new Map();
   for (const row of tried) verdicts.set(row.verdict, (verdicts.get(row.verdict) || 0) + 1);
   const became = [...verdicts].map(([name, number]) => `${number} ${name}`).join(", ");
-  const measured = again ? `; measured once more: ${speed(again)}` : "";
+  const repeated = again || winner;
+  const measured = repeated ? `; measured once more: ${repeated.speedup ? speed(repeated) : repeated.verdict}` : "";
   const first = best ? `The best of ${counted(tried.length, "turn")} is turn ${best.turn + 1}: ${speed(best)}${measured}.` : `None of ${counted(tried.length, "turn")} is correct and timed.`;
   return `${first} Verdicts: ${became}.`;
 };
@@ -58,8 +60,8 @@ const bestSoFar = (rows, scale, last) => {
   return parts;
 };
 // `rows`: the turns that are drawn, of one problem; `all`: also those that are not, for the steps.
-const searchChart = (rows, all, chosen, joined, shape, open) => {
-  const last = rows.reduce((most, row) => Math.max(most, row.turn), 0), scale = searchScale(rows, last);
+const searchChart = (rows, all, chosen, joined, shape, open, winner) => {
+  const last = rows.reduce((most, row) => Math.max(most, row.turn), 0), scale = searchScale(winner ? [...rows, winner] : rows, last);
   const node = svg("svg", { viewBox: `0 0 ${scale.width} ${CHART.height}`, role: "img", "aria-label": "Speed-up of each turn with its interval; turns without a speed stand below. The list of turns has the same content." });
   if (scale.width > CHART.width) node.setAttribute("width", scale.width);
   axes(node, scale, last);
@@ -71,6 +73,13 @@ const searchChart = (rows, all, chosen, joined, shape, open) => {
   if (joined) for (const row of timed.values()) for (const parent of row.parents) {
     const from = timed.get(parent);
     if (from) node.append(svg("line", { x1: place(from)[0], y1: place(from)[1], x2: place(row)[0], y2: place(row)[1], class: "lineage" }));
+  }
+  if (winner && winner.speedup) {
+    const x = scale.x(last) + Math.min(scale.step / 2, 24), y = scale.y(winner.speedup);
+    if (winner.low && winner.high) node.append(svg("line", { x1: x, x2: x, y1: scale.y(winner.high), y2: scale.y(winner.low), class: "interval" }));
+    const ring = svg("circle", { cx: x, cy: y, r: 7, class: "again" });
+    ring.append(svg("title", {}, `the best candidate, measured once more: ${speed(winner)}`));
+    node.append(ring);
   }
   for (const row of rows) {
     const [x, y] = place(row), large = row.marks.includes("best so far") || row.marks.includes("new leader");

@@ -44,8 +44,9 @@ const climb = () => {
   if (trains) return;
   const all = rows.filter((row) => row.problem === $("problem").value && ofTrajectory(row)), own = drawn(all);
   $("drawn").textContent = all.length > own.length ? `Of ${all.length} turns the plot shows ${own.length} that changed the course of their trajectory. Choose one trajectory to see all of its turns.` : "";
-  $("tree").replaceChildren(searchChart(own, all, chosen, own.length <= MOST_JOINED, shape, open));
-  $("sentence").textContent = searchSentence(all);
+  const winner = data.about.winners[$("problem").value];
+  $("tree").replaceChildren(searchChart(own, all, chosen, own.length <= MOST_JOINED, shape, open, winner));
+  $("sentence").textContent = searchSentence(all, winner);
 };
 
 // The list

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, unquote, urlparse
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records.events import TRAININGS
+from tilewright.records.run_folder import read_report
 from tilewright.reports.html_report import drawn
 from tilewright.reports.loader import MAX_WHOLE_REPORTS, begun_at, device_of, title_of
 from tilewright.reports.run_list import RunList
@@ -46,6 +47,7 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
         "strategies": begun.strategies,
         "samples": begun.samples,
         "cells": turns.cells,
+        "winners": winners(turns.folder),
         "left_out": len(turns.rows) - len(rows) if not live else 0,
     }
     data = {"about": about, "rows": rows, "whole": whole, "live": live, "steps": turns.steps()}
@@ -53,6 +55,21 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
     styles = ["page.css", "view.css"]
     scripts = ["training.js", "search_chart.js", "turn.js", "view.js"]
     return drawn("view", title, data, styles, scripts)
+
+
+def winners(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the last measurement of the best candidate of each problem of a search."""
+    found = {}
+    for path in sorted(folder.glob("winner/*/report.json")):
+        with suppress(RecordError):
+            report = read_report(path)
+            ends = {"low": report.speedup_low, "high": report.speedup_high}
+            found[report.request.problem.id] = {
+                "verdict": report.verdict,
+                "speedup": report.speedup,
+                **ends,
+            }
+    return found
 
 
 def exported(turns: Turns) -> str:
