@@ -9,6 +9,7 @@ from benchmarks.gpu.smoke_cases import EXPECTED, LABELLED, SOFTMAX, cases, setti
 from tilewright.api import build_request
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.loader import parse_problem
+from tilewright.scoring.occupancy import occupancy
 
 pytestmark = pytest.mark.gpu
 ALIGNED = """import torch
@@ -52,6 +53,22 @@ def test_coverage_is_between_zero_and_one(local):
     report = local.evaluate(build_request(candidate, problem, settings_of("half its own")))
     assert report.profile is not None
     assert 0.2 < report.profile.coverage < 0.8
+
+
+def test_the_shapes_of_launches_are_reported(local):
+    problem, candidate = CASES["half its own"]
+    request = build_request(candidate, problem, settings_of("half its own"))
+    report = local.evaluate(request.model_copy(update={"trace": True}))
+    assert report.profile is not None
+    (shape, *_) = report.profile.shapes
+    assert shape.threads % 32 == 0
+    assert shape.registers is not None
+    assert shape.spilled_bytes == 0
+    # The profiler reports library kernels too, whose spilled registers are unknown.
+    traced = [item.shape for item in report.kernels if item.shape is not None]
+    assert traced
+    assert all(item.registers and item.spilled_bytes is None for item in traced)
+    assert occupancy(shape, report.environment.host["arch"]) is not None
 
 
 def test_a_candidate_of_several_replicates_is_compiled_once(tmp_path):
