@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import shutil
@@ -9,12 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import pytest
 
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator import server
+from tilewright.evaluator.client_requests import Served
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.pipeline import memory_admission
 from tilewright.evaluator.pipeline.memory_admission import end_others
@@ -35,10 +35,10 @@ while True:
     time.sleep(0.005)
 """
 SUPERVISOR = """
-import socket, subprocess, sys
+import math, socket, subprocess, sys
 from pathlib import Path
 from types import SimpleNamespace
-from tilewright.evaluator import server
+from tilewright.evaluator import client_requests
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.idle import IdleJudge, RunnerCache
@@ -55,7 +55,8 @@ host._publish()
 print(host.ledger.name, sleeping.pid, flush=True)
 if sys.argv[3] == "idle":
     ours, theirs = socket.socketpair()
-    server._serve({"cuda:0": host}, Path(sys.argv[1]), ours)
+    served = client_requests.Served(Path(sys.argv[1]), [0], math.inf, hosts={"cuda:0": host})
+    client_requests.serve(served, ours.detach())
 with host.lease(lambda _: None, lambda: None):
     print("leased", len(host.idle_judges), host.held_bytes, flush=True)
     sys.stdin.read()
@@ -220,11 +221,10 @@ def test_a_supervisor_that_waits_for_room_answers_for_its_other_devices(host, le
     # Two supervisors of two devices each, of which each waits for the other, must both go on.
     other = DeviceHost(tmp_path, Device("cuda:1", "no GPU", uuid=f"{lease}-other"))
     first, second = MemoryLedger(lease), MemoryLedger(f"{lease}-other")
-    hosts = {"cuda:0": host, "cuda:1": other}
+    served = Served(tmp_path, [0], math.inf, hosts={"cuda:0": host, "cuda:1": other})
 
     def request_other() -> list[str]:
-        answer = partial(server._answer_requests, hosts)
-        return second.request_release([other.ledger.name], 0.1, answer)
+        return second.request_release([other.ledger.name], 0.1, served.answer_requests)
 
     with host.lease(print, lambda: None):
         assert request_other()

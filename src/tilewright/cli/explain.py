@@ -70,7 +70,7 @@ def command(run: str, as_json: bool, full: bool, profile: bool, **given: Any) ->
     if missing is not None:
         raise missing
     # The script runs without a sandbox: the next command must not start a hostile program.
-    harmless = written and not report.findings and not _is_forgery(report)
+    harmless = written is not None and not _is_forgery(report)
     again = f"python {written}" if harmless else f"tilewright eval --from-report {path}"
     print_line(f"run {path}; next: {again}")
     return 0
