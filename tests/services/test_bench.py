@@ -70,7 +70,7 @@ def test_the_linter_names_weak_problems_and_strict_scores_leave_them_out(tmp_pat
     assert first.returncode == 1, first.stderr
     (row,) = json.loads(first.stdout)
     assert row["weak"] == {"strict": ["copy of an input"], "official": ["copy of an input"]}
-    assert "1 problems, 1 weak strictly" in first.stderr
+    assert "1 problem, 1 weak strictly" in first.stderr
     # Looked at once is enough.
     assert "copy of an input" in tilewright("problems", "lint", "copy.py").stdout
     bench = tilewright(
