@@ -26,7 +26,8 @@ import tilewright
 from tilewright.cli.demo import DEMO, QUICK, exhibits
 from tilewright.problems.loader import BUNDLED
 
-IMAGES = Path(__file__).resolve().parent / "images"
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1280, 900
 """Pixels of the window; a picture shows its first screen."""
 WAIT_S = 60.0
@@ -105,6 +106,52 @@ def view_page(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
+def training_page(folder: Path) -> Iterator[str]:
+    """Train the model of the tutorial; yield the address of the page with its curves."""
+    train(folder)
+    run(folder, "view", f"runs/{only(folder / 'runs').name}", "--export", "training.html")
+    yield (folder / "training.html").as_uri()
+
+
+@contextmanager
+def runs_page(folder: Path) -> Iterator[str]:
+    """Train the model of the tutorial and repeat a search; yield the address of the list."""
+    train(folder)
+    words = ["--model", "recorded:bundled", "--turns", "6", "--out", "runs"]
+    run(folder, "optimize", "rmsnorm", *words)
+    run(folder, "view", "runs", "--export", "list.html")
+    page = folder / "list.html"
+    page.write_text(page.read_text("utf-8").replace(f"{folder}/", ""), encoding="utf-8")
+    yield page.as_uri()
+
+
+@contextmanager
+def comparison_page(folder: Path) -> Iterator[str]:
+    """Judge two versions of four candidates; yield the address of the page of `compare`."""
+    chosen = {path.parents[1].name: path for path in sorted(BUNDLED.glob("*/candidates/cpp_*"))}
+    slow = {item.problem: item.path for item in exhibits(DEMO)}
+    for name, other in (("before", {}), ("after", slow)):
+        (folder / name).mkdir()
+        for problem, path in list(chosen.items())[:4]:
+            used = other.get(problem, path)
+            shutil.copyfile(used, folder / name / f"{problem}{used.suffix}")
+        words = ["--candidates", name, "--out", f"{name}-runs", *SETTINGS]
+        run(folder, "bench", "bundled", *words)
+    paths = [f"{name}-runs/{only(folder / f'{name}-runs').name}" for name in ("before", "after")]
+    run(folder, "compare", *paths, "--page", "compare.html")
+    yield (folder / "compare.html").as_uri()
+
+
+def train(folder: Path) -> None:
+    """Run the blocks of the training tutorial, up to the reinforcement learning."""
+    text = (ROOT / "docs/tutorials/train-your-first-kernel-writer.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh run\n(.*?)```", text, re.DOTALL)[:4]
+    start = f"set -eu\nexport PATH={Path(sys.executable).parent}:$PATH"
+    script = "\n".join([start, *blocks])
+    subprocess.run(["bash", "-c", script], cwd=folder, stdout=subprocess.DEVNULL, check=True)
+
+
+@contextmanager
 def dashboard(folder: Path) -> Iterator[str]:
     """Yield the address of a server that has judged the candidates of the demo."""
     home = folder / "home"
@@ -154,7 +201,9 @@ def shot(window: Any, address: str, mode: str) -> bytes:  # noqa: ANN401 - selen
     window.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
     window.get(address)
     limit = time.monotonic() + WAIT_S
-    while window.execute_script("return document.body.dataset.ready") != "yes":
+    # A page without a script is ready at once.
+    ready = "return document.scripts.length ? document.body.dataset.ready : 'yes'"
+    while window.execute_script(ready) != "yes":
         if time.monotonic() > limit:
             raise SystemExit(f"{re.sub(r'.*/', '', address)} is not ready after {WAIT_S:.0f} s")
         time.sleep(0.1)
@@ -169,6 +218,9 @@ def shot(window: Any, address: str, mode: str) -> bytes:  # noqa: ANN401 - selen
 PAGES: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
     "report": report_page,
     "view": view_page,
+    "training": training_page,
+    "runs": runs_page,
+    "compare": comparison_page,
     "dashboard": dashboard,
 }
 """The pages that are shown, by the name of their pictures."""
