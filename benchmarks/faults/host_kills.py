@@ -36,7 +36,7 @@ from tilewright.records.file_lock import try_lock
 
 KILLS = 100
 VICTIMS = ("host", "supervisor", "client")
-"""Who is killed, in turn."""
+"""Each round kills the next one of these processes."""
 MAX_KILL_S = 3.0
 """Latest moment of a kill; a client needs about as long."""
 CLIENT = """
@@ -50,7 +50,7 @@ print(evaluate(source, "softmax", config=settings).verdict)
 
 @dataclass
 class Seen:
-    """What the rounds have shown. Lifetime: the bar."""
+    """The losses that the rounds have shown. Lifetime: the bar."""
 
     lost: list[str] = field(default_factory=list)
     """Clients that were not killed and gave no verdict, or more than one."""

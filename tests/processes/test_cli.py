@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -379,6 +380,9 @@ def test_doctor_calibrates_and_reports_every_item(folder, monkeypatch):
     assert (folder / "home" / "calibration.json").is_file()
     # On a busy machine the limit of time ends a case before its planned replicates.
     assert 1 <= document["noise"]["runs"] <= 8
+    assert 0 <= document["noise"]["median"] <= document["noise"]["worst"]
+    worst = f"{math.expm1(document['noise']['worst']):.1%}"
+    assert worst in items["low noise"]["detail"], items["low noise"]
 
 
 def test_a_generated_problem_is_judged_unchanged():

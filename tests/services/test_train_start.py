@@ -1,4 +1,4 @@
-"""What `train` refuses before a run folder exists, and when it names the command that resumes."""
+"""`train` refuses wrong settings before a run folder exists, and names the command that resumes."""
 
 # ruff: noqa: E402 - a machine without trl skips all of it
 from __future__ import annotations

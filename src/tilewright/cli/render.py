@@ -26,6 +26,7 @@ from tilewright.records import (
     Verdict,
 )
 from tilewright.records.codes import FindingCode, LabelName
+from tilewright.scoring.bottlenecks import MIN_LEAST_US
 from tilewright.scoring.paired_times import paired_times
 from tilewright.scoring.report_text import (
     cut,
@@ -48,10 +49,6 @@ FIT = "`tilewright doctor --calibrate` fits the intervals to this machine"
 EXPLAINED: dict[str, str] = {LabelName.UNCALIBRATED: f": {FIT}"}
 PIPE_WIDTH = 110
 """Columns of output that is not a terminal."""
-
-
-MIN_LEAST_US = 1.0
-"""Microseconds of work at the ceilings. Of a smaller case the roofline shows the overhead alone."""
 MAX_DETAIL = 80
 """Most characters of the reason for which an input variation was skipped."""
 

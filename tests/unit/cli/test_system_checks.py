@@ -1,4 +1,4 @@
-"""What `doctor` says about a GPU: clocks, modes and counters."""
+"""`doctor` reports the clocks, modes and counters of a GPU."""
 
 from __future__ import annotations
 

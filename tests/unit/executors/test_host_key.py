@@ -1,4 +1,4 @@
-"""What two processes must share to use one warm host."""
+"""Two processes use one warm host only if their keys are equal."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_the_stages_of_a_task_are_told_while_it_runs(serving):
     url, asked = serving(answer)
     with RemoteExecutor(url) as remote:
         assert remote.evaluate(reports.request(), progress).verdict == "correct"
-        # Nobody listens, so nobody asks for events.
+        # Without a progress function the client requests no events.
         before = len(asked)
         assert remote.evaluate(reports.request()).verdict == "correct"
     assert told[1:] == [("stage", {"stage": "build"}), ("timing", {"case": "large"})]
