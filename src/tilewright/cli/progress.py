@@ -11,7 +11,7 @@ from typing import Any, Self
 from rich import progress as rich_progress
 from rich.console import Console
 
-from tilewright.cli.output import print_line, printable
+from tilewright.cli.output import one_line, print_line, printable
 from tilewright.records.codes import Stage
 
 FIRST_LINE_S = 2.0
@@ -46,7 +46,8 @@ SHOWN = {
 }
 """The events that are shown, and their words."""
 LOUD = ("waiting", "retry", "host_lost")
-"""Events that are written without `verbose`, because the user may have to act."""
+"""Events that are written without `verbose`, because the user may have to act. Workers of one
+command may wait for the same device thousands of times, so each text is written once."""
 
 
 def describe(event: str, fields: dict[str, Any]) -> str:
@@ -69,6 +70,7 @@ class Progress:
         self.events = 0
         self._verbose = verbose
         self._now = now
+        self._written = set[str]()
         self._start = time.monotonic()
         self._rich = rich_progress.Progress(
             rich_progress.SpinnerColumn(),
@@ -104,7 +106,8 @@ class Progress:
         text = describe(event, fields)
         if text:
             self._update(text)
-            if self._verbose or event in LOUD:
+            if self._verbose or (event in LOUD and text not in self._written):
+                self._written.add(text)
                 self._write()
 
     def about(self, what: str) -> None:
@@ -153,7 +156,7 @@ class Progress:
             self._rich.console.print(f"tilewright: {printable(text)}")
 
     def _update(self, now: str | None = None) -> None:
-        self._now = now or self._now
+        self._now = one_line(now) if now else self._now
         words = f"{self.what}: {self._now}" if self.what else self._now
         self._rich.update(self._id, description=printable(words))
 

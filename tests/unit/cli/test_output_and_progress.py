@@ -33,6 +33,18 @@ def test_progress_is_plain_text_without_a_terminal(capsys, monkeypatch):
     assert describe("unheard of", {}) == ""
 
 
+def test_a_wait_of_several_workers_is_written_once_and_on_one_line(capsys):
+    with Progress("bench") as shown:
+        for _ in range(3):
+            shown("waiting", {"message": "the device is busy"})
+        shown("retry", {"because": "first line\nsecond line"})
+    lines = [line.partition("; 0.")[0] for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        "tilewright: bench: the device is busy",
+        "tilewright: bench: evaluating again: first line; second line",
+    ]
+
+
 def test_a_stage_is_shown_in_words():
     assert describe("stage", {"stage": "device_wait"}) == "waiting for the device"
     assert describe("stage", {"stage": "of another version"}) == "of another version"

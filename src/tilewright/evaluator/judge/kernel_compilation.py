@@ -25,6 +25,7 @@ class AnnouncedCompilation:
         self._early = deque[Frame]()
         """Requests that arrived before the permission to use the device again."""
         self._answering = False
+        self._announces = False
         self._one = threading.Lock()
 
     def receive(self) -> Frame:
@@ -35,7 +36,13 @@ class AnnouncedCompilation:
         return frame
 
     def announce(self, compiler: Any) -> None:  # noqa: ANN401 - the module `triton.compiler`
-        """Announce each compilation by Triton from now on."""
+        """Announce each compilation by Triton from now on; calls after the first change nothing.
+
+        A judge loads its problem again for each candidate.
+        """
+        if self._announces:
+            return
+        self._announces = True
         compile_kernel: Callable[..., Any] = compiler.compile
 
         def announced(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401

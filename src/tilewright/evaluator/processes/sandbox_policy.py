@@ -95,6 +95,8 @@ def forkserver_environment(extra: dict[str, str]) -> dict[str, str]:
         # out would start CUDA here, with a thread. Children see theirs by their own environment.
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         "CUDA_VISIBLE_DEVICES": "",
+        # It would warn on the user's terminal that there is none.
+        "TORCH_LOGS": "-torch.utils.cpp_extension",
     }
 
 

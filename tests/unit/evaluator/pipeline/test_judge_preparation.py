@@ -243,7 +243,9 @@ def test_requests_that_arrive_while_the_judge_compiles_are_kept_in_order():
     ours, theirs = (Channel(one) for one in socket.socketpair())
     compiler = SimpleNamespace(compile=lambda: "kernel")
     compilation = AnnouncedCompilation(theirs, lambda: None)
-    compilation.announce(compiler)
+    for _ in range(2):
+        # The judge loads its problem again for a second candidate.
+        compilation.announce(compiler)
     for kind in ("first", "second", "resume", "third"):
         ours.send(kind)
     assert compilation.receive().kind == "first"
