@@ -1,12 +1,14 @@
 """Gold implementations of TritonBench with one planted fault each, and the bar over their verdicts.
 
-    python -m benchmarks.accuracy.planted_golds make FILE.jsonl
+    tilewright bench tritonbench --candidates reference --out GOLDS
+    python -m benchmarks.accuracy.planted_golds make FILE.jsonl GOLDS/RUN
     tilewright bench tritonbench --candidates FILE.jsonl --out RUNS
     python -m benchmarks.accuracy.planted_golds bars FILE.jsonl RUNS/RUN
 
-`make` needs a GPU and the imported set. It keeps a rewritten gold only if its outputs differ on the
-benchmark's own inputs. So the judge has no part in the choice, and a rewriting that changes nothing
-does not count as a fault.
+`make` needs a GPU and the imported set. It draws from the golds that are `correct` in its runs: a
+gold without a verdict gives none to its faults. It keeps a rewritten gold only if its outputs differ
+on the benchmark's own inputs. So the judge has no part in the choice of faults, and a rewriting that
+changes nothing does not count as one.
 """
 
 from __future__ import annotations
@@ -36,16 +38,18 @@ PROCESSES = 12
 SEED = 20_261_126
 
 
-def make(path: Path, address: str) -> int:
+def make(path: Path, address: str, runs: Sequence[Path]) -> int:
     """Write `WANTED` faults, evenly over the kinds, or fewer if there are not as many."""
     drawn = random.Random(SEED)
-    problems = find_problems(address, load(environ=os.environ).home)
+    correct = correct_golds(runs)
+    found = find_problems(address, load(environ=os.environ).home)
+    problems = [problem for problem in found if problem.id in correct]
     drawn.shuffle(problems)
     asked: list[tuple[Problem, Fault]] = []
     for problem in problems:
-        found = faults_of(problem)
-        for kind in sorted({fault.fault for fault in found}):
-            asked.append((problem, drawn.choice([item for item in found if item.fault == kind])))
+        faults = faults_of(problem)
+        for kind in sorted({fault.fault for fault in faults}):
+            asked.append((problem, drawn.choice([item for item in faults if item.fault == kind])))
     with ThreadPoolExecutor(PROCESSES) as pool:
         real = list(pool.map(_is_fault, asked))
     known = [fault for (_, fault), kept in zip(asked, real, strict=True) if kept]
@@ -54,6 +58,12 @@ def make(path: Path, address: str) -> int:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(chosen)), encoding="utf-8")
     print(f"{len(chosen)} faults, {sum(item.in_place for item in chosen)} of them in place")
     return 0
+
+
+def correct_golds(runs: Sequence[Path]) -> set[str]:
+    """Return the problems whose gold is `correct` in one of the runs."""
+    turns = [turn for run in runs for turn in turns_of(read_events(run)) if turn.judgements]
+    return {turn.ask.problem for turn in turns if turn.judgements[0].verdict == "correct"}
 
 
 def _is_fault(asked: tuple[Problem, Fault]) -> bool:
@@ -114,14 +124,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("step", choices=("make", "bars"))
     parser.add_argument("file", type=Path)
-    parser.add_argument("run", type=Path, nargs="?", help="the run folder, for `bars`")
+    help_runs = "run folders: for `make` of golds, for `bars` of the faults"
+    parser.add_argument("runs", type=Path, nargs="+", help=help_runs)
     parser.add_argument("--problems", default="tritonbench")
     options = parser.parse_args()
     if options.step == "make":
-        return make(options.file, options.problems)
-    if options.run is None:
-        parser.error("bars needs the run folder")
-    return finish(bars(options.file, options.run))
+        return make(options.file, options.problems, options.runs)
+    if len(options.runs) > 1:
+        parser.error("bars takes one run folder")
+    return finish(bars(options.file, options.runs[0]))
 
 
 if __name__ == "__main__":
