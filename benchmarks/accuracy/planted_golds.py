@@ -6,9 +6,9 @@
     python -m benchmarks.accuracy.planted_golds bars FILE.jsonl RUNS/RUN
 
 `make` needs a GPU and the imported set. It draws from the golds that are `correct` in its runs: a
-gold without a verdict gives none to its faults. It keeps a rewritten gold only if its outputs differ
-on the benchmark's own inputs. So the judge has no part in the choice of faults, and a rewriting that
-changes nothing does not count as one.
+gold without a verdict gives none to its faults. It keeps a rewritten gold only if its outputs
+differ on the benchmark's own inputs. So the judge has no part in the choice of faults, and a
+rewriting that changes nothing does not count as one.
 """
 
 from __future__ import annotations
