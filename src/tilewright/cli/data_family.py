@@ -62,6 +62,7 @@ def family(name: str, target: str, extent: family_rows.Extent, as_json: bool) ->
 @number("--count", "Conversations.", 1, 10_000_000, 1000)
 @number("--turns", "Programs of a conversation.", 1, 100, 3)
 @number("--seed", "Seed of the conversations.", 0, 2**63, 0)
+@choice("--extent", ("census", "space"), "space", EXTENT_HELP)
 @repeated("--mix", "NAME=SHARE", MIX_HELP, "changes")
 @options.JSON
 def conversations(
@@ -71,6 +72,7 @@ def conversations(
     count: int,
     turns: int,
     seed: int,
+    extent: family_rows.Extent,
     changes: tuple[str, ...],
     as_json: bool,
 ) -> int:
@@ -88,7 +90,8 @@ def conversations(
     )
     shape = {"id": "string", "problem": "string", "messages": family_rows.SHAPE["messages"]}
     with RowWriter(Path(target), shape) as rows:
-        for row in cold_start(group, known, mix, count=count, turns=turns, seed=seed):
+        counts = {"count": count, "turns": turns, "seed": seed}
+        for row in cold_start(group, known, mix, **counts, extent=extent):
             rows.write(row)
     computed = " from synthetic verdicts" if known.key.is_synthetic else ""
     _say(as_json, target, rows.count, f"{rows.count} conversations{computed} in {target}")

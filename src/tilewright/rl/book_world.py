@@ -7,6 +7,7 @@ program that the store lacks is evaluated and added. Where nothing can evaluate 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -34,8 +35,16 @@ EVALUATIONS = 2
 """Evaluations of a correct program, in new processes: one timing alone could be fitted."""
 MISSING = "missing"
 """Folder, in that of the run, of programs that the store lacks."""
+NOT_IN_STORE = "not_in_store"
+"""Label of the verdict of a program that the store lacked when the reply came."""
 MAX_FEEDBACK_CHARS = 80
 """Most characters of a feedback: at most 32 tokens, so that three turns always fit the context."""
+
+
+def off_store_share(turns: Iterable[Turn | None]) -> float | None:
+    """Return the share of programs that the store lacked; `None`: no turn has a program."""
+    labels = [turn.judgements[0].labels for turn in turns if turn and turn.source]
+    return sum(NOT_IN_STORE in found for found in labels) / len(labels) if labels else None
 
 
 class ProgramEvaluator(Protocol):
@@ -125,11 +134,12 @@ class BookWorld:
         known = self._store.evaluations(problem, code)
         with self._lock:
             self.found = LookUps(self.found.replies + 1, self.found.missing + (not known))
-            if not known:
-                # A program that another turn evaluated meanwhile is there now.
-                known = self._store.evaluations(problem, code)
-                known = known or self._evaluated(problem, code)
-        return chosen(known, ask.id)
+            if known:
+                return chosen(known, ask.id)
+            # A program that another turn evaluated meanwhile is there now.
+            known = self._store.evaluations(problem, code)
+            found = chosen(known or self._evaluated(problem, code), ask.id)
+        return found.model_copy(update={"labels": (*found.labels, NOT_IN_STORE)})
 
     def _evaluated(self, problem: Problem, code: str) -> tuple[EvalSummary, ...]:
         """Evaluate a program alone, and store its verdicts; an unjudged one stays out."""

@@ -13,9 +13,11 @@ from tilewright.loop.prompts.material import Material
 from tilewright.records.events import Ask, EvalSummary, Reply
 from tilewright.rl.book_world import (
     MAX_FEEDBACK_CHARS,
+    NOT_IN_STORE,
     BookWorld,
     MissingVerdictError,
     feedback_of,
+    off_store_share,
     open_book,
 )
 from tilewright.rl.synthetic_verdicts import KEY, SyntheticEvaluator, synthetic_store
@@ -123,8 +125,12 @@ class CountingEvaluator(SyntheticEvaluator):
 def test_a_missing_program_is_evaluated_once_and_stored(tmp_path):
     store, live = VerdictStore(tmp_path / "synthetic.gz", KEY), CountingEvaluator("failed")
     world = BookWorld(config.load(), store, tmp_path, live)
-    for turn in range(3):
+    turns = [
         judged(world, "```python\ndef compute(x, b):\n    return x\n```", turn)
+        for turn in range(3)
+    ]
+    assert [turn.judgements[0].labels for turn in turns] == [(NOT_IN_STORE,), (), ()]
+    assert off_store_share([*turns, judged(world, "", 3), None]) == pytest.approx(1 / 3)
     assert (live.count, world.found.missing, world.found.replies) == (1, 1, 3)
     world.close()
     assert len(VerdictStore.read(tmp_path / "synthetic.gz", KEY)) == 1

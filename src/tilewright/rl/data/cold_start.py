@@ -15,11 +15,12 @@ from typing import Any
 from tilewright.errors import ConfigError
 from tilewright.families.nano.compositions import Composition, composition_of
 from tilewright.families.nano.problem_files import reference_of
-from tilewright.families.nano.program_slots import FamilyProgram, ProgramPlan, space
+from tilewright.families.nano.program_slots import FamilyProgram, ProgramPlan
 from tilewright.families.nano.program_text import render
 from tilewright.problems.imported_sets import family_problems
 from tilewright.records import Problem
 from tilewright.rl.book_world import feedback_of
+from tilewright.rl.data.family_rows import EXTENTS, Extent, Listed
 from tilewright.rl.verdict_store import VerdictStore, chosen
 
 BETTER: dict[ProgramPlan, tuple[ProgramPlan, ...]] = {
@@ -81,17 +82,24 @@ class _Programs:
 
 
 def cold_start(
-    group: str, store: VerdictStore, mix: ColdStartMix, *, count: int, turns: int, seed: int
+    group: str,
+    store: VerdictStore,
+    mix: ColdStartMix,
+    *,
+    count: int,
+    turns: int,
+    seed: int,
+    extent: Extent = "space",
 ) -> Iterator[dict[str, Any]]:
     """Yield conversations with `messages`; equal arguments give equal conversations.
 
-    A conversation uses only programs that the store has.
+    A conversation uses only programs that the store has, of the census or of the whole space.
 
     Raises:
         ConfigError: the store lacks all programs of a plan, for some problem.
         KeyError: the family has no such group and no such problem.
     """
-    listed = [_known(problem, store) for problem in family_problems(group)]
+    listed = [_known(problem, store, EXTENTS[extent]) for problem in family_problems(group)]
     draw = random.Random(f"cold start/{seed}")
     for number in range(count):
         programs = draw.choice(listed)
@@ -107,10 +115,10 @@ def cold_start(
         yield {"id": f"cold/{seed}/{number}", "problem": programs.problem.id, "messages": spoken}
 
 
-def _known(problem: Problem, store: VerdictStore) -> _Programs:
+def _known(problem: Problem, store: VerdictStore, listed: Listed) -> _Programs:
     composition = composition_of(problem.id)
     found: dict[ProgramPlan, list[FamilyProgram]] = {plan: [] for plan in ProgramPlan}
-    for program in space(composition):
+    for program in listed(composition):
         if store.evaluations(problem, render(program)):
             found[program.plan].append(program)
     if lacking := [plan.value for plan, programs in found.items() if not programs]:

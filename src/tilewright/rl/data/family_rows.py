@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from tilewright.families.nano.compositions import Composition
 from tilewright.families.nano.problem_files import compositions_of, reference_of
-from tilewright.families.nano.program_slots import census, space
+from tilewright.families.nano.program_slots import FamilyProgram, census, space
 from tilewright.families.nano.program_text import render
 
 SHAPE: dict[str, Any] = {
@@ -24,6 +24,9 @@ SHAPE: dict[str, Any] = {
 }
 """The columns of a row, by types of arrow."""
 Extent = Literal["census", "space"]
+Listed = Callable[[Composition], Iterator[FamilyProgram]]
+EXTENTS: dict[Extent, Listed] = {"census": census, "space": space}
+"""The programs of a problem: those that are judged first, or all of them."""
 
 
 def question(composition: Composition) -> str:
@@ -37,7 +40,7 @@ def family_rows(group: str, extent: Extent) -> Iterator[dict[str, Any]]:
     Raises:
         KeyError: the family has no such group and no such problem.
     """
-    listed = {"census": census, "space": space}[extent]
+    listed = EXTENTS[extent]
     for composition in compositions_of(group):
         asked = question(composition)
         for number, program in enumerate(listed(composition)):

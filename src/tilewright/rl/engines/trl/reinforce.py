@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.errors import ConfigError, boundary
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.records.events import WITHOUT_DEVICE
+from tilewright.rl.book_world import off_store_share
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, checkpoint, latest
@@ -30,6 +31,7 @@ from tilewright.rl.training_metrics import (
     verdict_metrics,
 )
 from tilewright.rl.training_run import TrainingRun
+from tilewright.rl.worlds import BOOK
 
 SAMPLING, UPDATING = "sampling and judging replies", "updating the model"
 SCORING, SAVING = "scoring the held-out problems", "saving"
@@ -105,6 +107,8 @@ class _Session:
         found["learning_rate"] = logs.get("learning_rate")
         found |= {"entropy": data.entropy, "kl": data.divergence, "clipped": logs.get("clipped")}
         found |= {f"seconds/{name}": value for name, value in data.seconds.items()}
+        if run.config.world == BOOK:
+            found["off_store"] = off_store_share(turn for row in data.played.turns for turn in row)
         if warning := unjudged_warning(found, run.config.health):
             self._note(warning)
         run.record_log_ratios(data.played, data.before - data.sampler)
