@@ -72,9 +72,8 @@ def conversations(
     count: int,
     turns: int,
     seed: int,
-    extent: family_rows.Extent,
     changes: tuple[str, ...],
-    as_json: bool,
+    **given: Any,  # noqa: ANN401 - the options above
 ) -> int:
     """Write conversations about programs of the family NAME, for `tilewright train sft`.
 
@@ -91,10 +90,10 @@ def conversations(
     shape = {"id": "string", "problem": "string", "messages": family_rows.SHAPE["messages"]}
     with RowWriter(Path(target), shape) as rows:
         counts = {"count": count, "turns": turns, "seed": seed}
-        for row in cold_start(group, known, mix, **counts, extent=extent):
+        for row in cold_start(group, known, mix, **counts, extent=given["extent"]):
             rows.write(row)
     computed = " from synthetic verdicts" if known.key.is_synthetic else ""
-    _say(as_json, target, rows.count, f"{rows.count} conversations{computed} in {target}")
+    _say(given["as_json"], target, rows.count, f"{rows.count} conversations{computed} in {target}")
     return 0
 
 

@@ -15,6 +15,7 @@ from tilewright.rl.coverage_sampling import uniforms
 from tilewright.rl.estimator import TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, masked, zero_filled
 from tilewright.rl.presets import Preset, RewardFormula
+from tilewright.rl.reward_formula import reward_of
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.tokens import TokenSample
 from tilewright.scoring.rewards import without_checks
@@ -33,21 +34,8 @@ class TrainingRow:
 
 
 def rewards_of(verdicts: Verdicts, section: RewardFormula) -> Masked:
-    """Return R = C (a + b min(s, max_speedup) + c PR), float64 (B, T), known where judged.
-
-    Dr. Kernel, arXiv 2602.05885, equations 1 and 8. `tilewright.scoring.rewards` has the same for
-    one judgement. C is 1 for a correct candidate, else 0. s is the speed-up, or the lower end of
-    its interval, and PR the coverage; the term of an unknown one is 0. The preset sets a, b and c.
-    """
-
-    def reward(item: EvalSummary) -> float:
-        if item.verdict != "correct":
-            return 0.0
-        speed = (item.low if section.speedup_estimate == "low" else item.speedup) or 0.0
-        paid = section.correct + section.speed * min(speed, section.max_speedup)
-        return paid + section.coverage * (item.coverage or 0.0)
-
-    return _column(verdicts, reward)
+    """Return the rewards of verdicts, float64 (B, T), known where judged (`reward_of`)."""
+    return _column(verdicts, lambda item: reward_of(item, section))
 
 
 def _column(verdicts: Verdicts, read: Callable[[EvalSummary], float | None]) -> Masked:

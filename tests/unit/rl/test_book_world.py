@@ -126,8 +126,7 @@ def test_a_missing_program_is_evaluated_once_and_stored(tmp_path):
     store, live = VerdictStore(tmp_path / "synthetic.gz", KEY), CountingEvaluator("failed")
     world = BookWorld(config.load(), store, tmp_path, live)
     turns = [
-        judged(world, "```python\ndef compute(x, b):\n    return x\n```", turn)
-        for turn in range(3)
+        judged(world, "```python\ndef compute(x, b):\n    return x\n```", turn) for turn in range(3)
     ]
     assert [turn.judgements[0].labels for turn in turns] == [(NOT_IN_STORE,), (), ()]
     assert off_store_share([*turns, judged(world, "", 3), None]) == pytest.approx(1 / 3)

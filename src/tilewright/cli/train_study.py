@@ -1,0 +1,126 @@
+"""`tilewright train study` and `train gate`: arms of a training, compared by their logs."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewright.cli.options import JSON, number, option
+from tilewright.cli.output import print_line
+from tilewright.cli.progress import Progress
+from tilewright.errors import ConfigError, writing
+
+STUDY = "tilewright.rl.study"
+STAGES, LOG, PAGES = f"{STUDY}.stages", f"{STUDY}.study_log", f"{STUDY}.study_page"
+FOLDERS, SETTINGS, GATES = f"{STUDY}.study_folder", f"{STUDY}.study_config", f"{STUDY}.gate_run"
+GATE_FAILED = 1
+"""Exit status if a line of the gate fails."""
+
+
+@click.command("study")
+@click.argument("file", required=False, metavar="CONFIG")
+@option("--out", "DIR", "Folder of the study, which is made or continued.", "target", required=True)
+@number("--minutes", "Most minutes of this invocation.", 1, 10_000, 9)
+@click.option("--page-only", is_flag=True, help="Draw the page from a log; train nothing.")
+@option("--logs", "FILE", "The log of a study, for --page-only.")
+@JSON
+def study(
+    file: str | None,
+    target: str,
+    minutes: int,
+    page_only: bool,
+    logs: str | None,
+    as_json: bool,
+) -> int:
+    """Train arms with and without one part of the method, and write a page that compares them.
+
+    Each invocation runs the next stages, stops in time, and prints what is left; repeat it until
+    it prints `complete`. CONFIG is a YAML file, or nano-rehearsal.yaml, which comes with
+    tilewright and needs no GPU.
+    """
+    folder = Path(target)
+    if page_only:
+        if not logs:
+            raise ConfigError("--page-only needs --logs FILE, the study-log.json.gz of a study")
+        _write_pages(folder, _module(LOG).read_log(Path(logs)))
+        print_line(f"page {folder / _module(PAGES).PAGE}")
+        return 0
+    if not file:
+        raise ConfigError("train study needs a CONFIG, for example nano-rehearsal.yaml")
+    return _run(file, folder, minutes, as_json=as_json)
+
+
+def _run(file: str, target: Path, minutes: int, *, as_json: bool) -> int:
+    until = time.monotonic() + 60 * minutes
+    stages, log = _module(STAGES), _module(LOG)
+    opened = _module(FOLDERS).open_study(target, _module(SETTINGS).load_study(file))
+    stages.check_study(opened)
+    with Progress(f"study {opened.config.name}") as progress:
+        try:
+            left = stages.run_stages(opened, until, lambda text: progress("stage", {"stage": text}))
+        except stages.GateFailed:
+            rows = json.loads((opened.path / _module(FOLDERS).GATE_REFUSED).read_text("utf-8"))
+            progress.note("the gate fails; no arm was run")
+            _print_gate(rows, as_json=as_json)
+            return GATE_FAILED
+    found = log.study_log(opened, stages.seconds_of(opened))
+    log.write_log(opened.path / log.LOG, found)
+    _write_pages(opened.path, found)
+    seconds = stages.estimate_s(opened, left)
+    page = str(opened.path / _module(PAGES).PAGE)
+    if as_json:
+        document = {"complete": not left, "left": left, "estimate_s": seconds, "page": page}
+        click.echo(json.dumps(document, indent=1))
+    if left:
+        about = f", about {seconds / 60:.0f} min for the arms" if seconds else ""
+        print_line(f"left: {', '.join(left)}{about}; repeat the command")
+    else:
+        print_line(f"complete; page {page}")
+    return 0
+
+
+@click.command("gate")
+@click.argument("folder", metavar="DIR")
+@JSON
+def gate(folder: str, as_json: bool) -> int:
+    """Print whether the cold-started model of a study can show the effects of its arms.
+
+    DIR is the folder of a study. The exit status is 1 if a line fails; the last column names the
+    setting to change.
+    """
+    opened = _module(FOLDERS).read_study(Path(folder))
+    rows = [dataclasses.asdict(line) for line in _module(GATES).run_gate(opened)]
+    held = all(row["held"] for row in rows)
+    _print_gate(rows, as_json=as_json)
+    if not held:
+        print_line("the gate fails: " + ", ".join(r["name"] for r in rows if not r["held"]))
+    return 0 if held else GATE_FAILED
+
+
+def _print_gate(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    for row in rows:
+        seen = "no sample" if row["seen"] is None else f"{row['seen']:.3g}"
+        ends = "" if row["low"] is None else f" [{row['low']:.3g}, {row['high']:.3g}]"
+        advice = "" if row["held"] else f"; change {row['setting']}"
+        held = "held" if row["held"] else "FAILS"
+        click.echo(f"{row['name']}: {seen}{ends}, wanted {row['wanted']}: {held}{advice}")
+
+
+def _write_pages(folder: Path, log: dict[str, Any]) -> None:
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in _module(PAGES).study_pages(log).items():
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def _module(name: str) -> Any:  # noqa: ANN401 - a module that may need torch
+    return importlib.import_module(name)

@@ -1,0 +1,45 @@
+"""One rollout batch of a model that is not trained, for the gate of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+import torch
+
+from tilewright.loop.answer_evaluator import OnEvent
+from tilewright.records.events import WITHOUT_DEVICE
+from tilewright.rl.engines.trl import models
+from tilewright.rl.engines.trl.arguments import quiet
+from tilewright.rl.engines.trl.sampler import Precision, TransformersSampler
+from tilewright.rl.rollouts import RolloutBatch
+from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.training_run import TrainingRun
+
+
+def sample_model(
+    config: TrainConfig,
+    folder: Path,
+    on_event: OnEvent,
+    on_wait: Callable[[bool], None] = lambda _: None,
+) -> RolloutBatch:
+    """Return the first rollout batch of a run, as recorded or newly sampled; train nothing.
+
+    Raises:
+        ConfigError: the model or a setting cannot be used.
+        InfrastructureError: the judge fails.
+    """
+    quiet(config.machine)
+    machine = config.machine
+    with closing(TrainingRun(config, folder, on_event)) as run:
+        path = models.initial_model(config)
+        tokenizer = models.load_tokenizer(path)
+        model = models.load_model(path).to(machine.device).eval()
+        lease = machine.device if run.world.device != WITHOUT_DEVICE else None
+        precision: Precision = nullcontext
+        if (machine.sampler_precision or machine.precision) == "bf16":
+            precision = lambda: torch.autocast(machine.device, torch.bfloat16)  # noqa: E731
+        batch, name = machine.sampling_batch_size, f"local:{path}"
+        sampler = TransformersSampler(model, tokenizer, batch, lease, precision, name, on_wait)
+        return run.play(0, sampler)
