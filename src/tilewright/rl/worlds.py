@@ -14,6 +14,7 @@ from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
 from tilewright.loop.rollout_environment import AnswerJudge, RolloutEnvironment
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
+from tilewright.records.events import WITHOUT_DEVICE
 from tilewright.registry import load
 from tilewright.rl.book_world import BookWorld, open_book
 from tilewright.rl.synthetic_verdicts import SyntheticEvaluator, synthetic_store
@@ -57,6 +58,11 @@ class EvaluatorWorld(RolloutEnvironment):
 
     def close(self) -> None:
         self._executor.close()
+
+
+def measures_time(world: World) -> bool:
+    """Tell whether a world times programs, so that the sampler must not work meanwhile."""
+    return world.device != WITHOUT_DEVICE and not world.device.startswith(SYNTHETIC)
 
 
 def problems_at(name: str, settings: Config, addresses: Sequence[str]) -> list[list[Problem]]:

@@ -49,7 +49,7 @@ def study_log(folder: StudyFolder, seconds: dict[str, float]) -> dict[str, Any]:
 
 def write_log(path: Path, log: dict[str, Any]) -> None:
     """Write a log; equal logs give equal bytes."""
-    text = json.dumps(log, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(log, separators=(",", ":"))
     with writing(path):
         path.write_bytes(gzip.compress(text.encode(), mtime=0))
 

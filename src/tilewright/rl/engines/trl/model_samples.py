@@ -9,13 +9,13 @@ from pathlib import Path
 import torch
 
 from tilewright.loop.answer_evaluator import OnEvent
-from tilewright.records.events import WITHOUT_DEVICE
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet
 from tilewright.rl.engines.trl.sampler import Precision, TransformersSampler
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_run import TrainingRun
+from tilewright.rl.worlds import measures_time
 
 
 def sample_model(
@@ -36,7 +36,7 @@ def sample_model(
         path = models.initial_model(config)
         tokenizer = models.load_tokenizer(path)
         model = models.load_model(path).to(machine.device).eval()
-        lease = machine.device if run.world.device != WITHOUT_DEVICE else None
+        lease = machine.device if measures_time(run.world) else None
         precision: Precision = nullcontext
         if (machine.sampler_precision or machine.precision) == "bf16":
             precision = lambda: torch.autocast(machine.device, torch.bfloat16)  # noqa: E731

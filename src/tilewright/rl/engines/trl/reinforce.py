@@ -9,7 +9,6 @@ from typing import Any
 
 from tilewright.errors import ConfigError, boundary
 from tilewright.loop.answer_evaluator import OnEvent
-from tilewright.records.events import WITHOUT_DEVICE
 from tilewright.rl.book_world import off_store_share
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
@@ -31,7 +30,7 @@ from tilewright.rl.training_metrics import (
     verdict_metrics,
 )
 from tilewright.rl.training_run import TrainingRun
-from tilewright.rl.worlds import BOOK
+from tilewright.rl.worlds import BOOK, measures_time
 
 SAMPLING, UPDATING = "sampling and judging replies", "updating the model"
 SCORING, SAVING = "scoring the held-out problems", "saving"
@@ -150,8 +149,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
     config, preset, folder = run.config, run.preset, run.folder
     path = models.initial_model(config)
     tokenizer = models.load_tokenizer(path)
-    # A synthetic world measures no time, so no other process can disturb it.
-    lease = config.machine.device if run.world.device != WITHOUT_DEVICE else None
+    lease = config.machine.device if measures_time(run.world) else None
     session = _Session(run, note, reached)
     hooks = StepHooks(
         preset,

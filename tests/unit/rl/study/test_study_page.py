@@ -1,0 +1,93 @@
+"""The page of a study is a function of its log."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tilewright.errors import RecordError
+from tilewright.rl.study.study_config import load_study
+from tilewright.rl.study.study_log import read_log, write_log
+from tilewright.rl.study.study_page import PAGE, study_pages
+
+
+def a_log(rejected=(0.0, 0.6), verdicts="synthetic"):
+    """Return the log of a study of one seed, whose arms end with these rejected shares."""
+    study = load_study("nano-rehearsal.yaml").model_dump(mode="json") | {"verdicts": verdicts}
+    ends = {"base": rejected[0], "without-checks": rejected[1], "without-PR-PRS": 0.0}
+    figures = lambda end: [{"rejected": 0.1, "coverage": 0.8}, {"rejected": end, "coverage": 1.0}]  # noqa: E731
+    return {
+        "format": 1,
+        "study": study | {"last_steps": 1},
+        "versions": {"tilewright": "0.1.0"},
+        "device": "synthetic",
+        "gate": [
+            {
+                "name": "correct", "wanted": "0.4 to 0.7", "seen": 0.3, "low": 0.2, "high": 0.4,
+                "held": False, "setting": "cold_start.mix.wrong",
+            }
+        ],
+        "arms": {name: {"0": {"figures": figures(end), "stopped": ""}}
+                 for name, end in ends.items()},
+        "seconds": {"cold start": 80.0},
+    }  # fmt: skip
+
+
+def row_of(page, statement):
+    return next(line for line in page.splitlines() if line.startswith(f"| {statement}"))
+
+
+def test_a_difference_between_arms_is_in_the_table_of_directions():
+    page = study_pages(a_log())[PAGE]
+    row = row_of(page, "the hacking ratio rises")
+    assert "| 30.0 | 60.0, one seed |" in row
+    assert "not resolved" in row
+
+
+def test_a_stopped_arm_and_a_failing_gate_are_shown():
+    log = a_log()
+    log["arms"]["base"]["0"] = {"figures": [], "stopped": "mismatch rejection kept nothing"}
+    page = study_pages(log)[PAGE]
+    assert "mismatch rejection kept nothing" in page
+    assert "no figure" in row_of(page, "the hacking ratio rises")
+    assert "although 1 lines fail" in page
+    assert "| correct | 0.4 to 0.7 | 0.3 | 0.2 to 0.4 | **no** |" in page
+
+
+def test_synthetic_figures_say_so_in_text_pictures_and_file_names():
+    pages = study_pages(a_log())
+    assert "**synthetic**" in pages.pop(PAGE)
+    assert pages
+    for name, text in pages.items():
+        assert name.startswith("synthetic-")
+        assert "synthetic verdicts" in text
+    real = study_pages(a_log(verdicts="census"))
+    assert "synthetic" not in "".join(real[name] for name in real if name != PAGE)
+    assert not any(name.startswith("synthetic") for name in real)
+
+
+def test_every_picture_of_the_page_is_a_file():
+    pages = study_pages(a_log())
+    assert set(re.findall(r"\]\((.*?)\)", pages[PAGE])) == set(pages) - {PAGE}
+
+
+def test_a_written_log_gives_the_same_page_byte_for_byte(tmp_path):
+    log, path = a_log(), tmp_path / "log.json.gz"
+    write_log(path, log)
+    assert study_pages(read_log(path)) == study_pages(log)
+    first = path.read_bytes()
+    write_log(path, json.loads(json.dumps(log)))
+    assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize("content", [b"", b"no gzip", b"\x1f\x8b\x08"])
+def test_a_damaged_log_is_refused(tmp_path, content):
+    path = tmp_path / "log.json.gz"
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match="is no log of a study"):
+        read_log(path)
+    write_log(path, a_log() | {"format": 99})
+    with pytest.raises(RecordError, match="format 99"):
+        read_log(path)
