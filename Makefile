@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check fix docs docs-site pictures changelog oldest-torch corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check fix docs docs-site pictures changelog oldest-torch rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -108,9 +108,14 @@ attacks: $(STAMP)  ## evaluate the red-team suite, and print what each attack ga
 attacks-sample: $(STAMP)  ## evaluate 30 attacks and 20 honest files of it, chosen by the commit
 	$(BIN)/python -m benchmarks.attacks.red_team --sample 30,20 --commit "$$(git rev-parse HEAD 2> /dev/null)" --seconds 150 --store out/attacks-sample.jsonl
 
-# All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train
+# All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train|nano
 bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME measures one
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+rehearsals: $(STAMP)  ## run the study nano-rehearsal, and two mutations of it that must miss a bar
+	$(BIN)/python -m benchmarks.training.nano out/rehearsal
+	! $(BIN)/python -m benchmarks.training.nano out/rehearsal-checks --mutate checks
+	! $(BIN)/python -m benchmarks.training.nano out/rehearsal-profiling --mutate profiling
 
 # The Python that has the published packages: make originals ORIGINALS=path/to/python
 originals: $(STAMP)  ## make the golden traces of published search systems again

@@ -38,6 +38,7 @@ BARS = {
     "serve_faults": "serve.faults",
     "serve_hostile": "serve.hostile_client",
     "data": "training.data_rows",
+    "nano": "training.nano",
     "train": "training.cpu_training",
 }
 """The module of each bar, by the name that `--only` takes. Its function `run` measures the bar."""

@@ -1,0 +1,130 @@
+"""A small study end to end: real trainings, kills, the gate, and the page from its log."""
+
+# ruff: noqa: E402 - a machine without trl skips all of it
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+pytest.importorskip("trl")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
+
+from tilewright.cli.main import cli
+from tilewright.rl.study.study_config import load_study
+from tilewright.rl.study.study_folder import figures_of, finished_model
+from tilewright.rl.study.study_log import LOG
+
+SMALL = {
+    "name": "small",
+    "last_steps": 1,
+    "directions": [],
+    "arms": {"base": {}, "odd": {"changes": {"overrides.mismatch.low": 1.5,
+                                             "overrides.mismatch.high": 1.6}}},
+    "cold_start": {"conversations": 48},
+    "gate": {"trajectories": 8, "turns": 2, "override": True},
+    "training": {
+        "overrides": {
+            "sampling": {
+                "prompts": 2, "rollouts": 2, "turns": 2, "context_tokens": 512, "reply_tokens": 24,
+            },
+            "optimizer": {"steps": 2},
+            "sft": {"batch": 16, "epochs": 1},
+        },
+        "model": {
+            "from_scratch": {"hidden": 32, "layers": 1, "heads": 2, "positions": 512,
+                             "vocabulary": 1000},
+        },
+        "checkpoints": {"every": 1},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    tree = load_study("nano-rehearsal.yaml").model_dump(mode="json") | SMALL
+    path = tmp_path_factory.mktemp("study") / "small.yaml"
+    path.write_text(yaml.safe_dump(tree))
+    return path
+
+
+def invoke(*words):
+    return CliRunner().invoke(cli, ["train", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def study(config):
+    """Return the folder of a study whose process was killed at its first arm, and continued."""
+    folder = config.parent / "study"
+    words = ["train", "study", str(config), "--out", str(folder), "--minutes", "5"]
+    process = subprocess.Popen([sys.executable, "-m", "tilewright", *words])
+    until = time.monotonic() + 300
+    while not figures_of(folder / "arms" / "base-0") and time.monotonic() < until:
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    done = invoke("study", config, "--out", folder, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["complete"]
+    return folder
+
+
+def test_a_killed_study_continues_and_trains_every_step_once(study):
+    assert len(figures_of(study / "arms" / "base-0")) == 2
+    assert finished_model(study / "arms" / "base-0") is not None
+
+
+def test_an_arm_that_cannot_go_on_is_stopped_and_the_page_shows_why(study):
+    """Mismatch rejection with bounds above 1 keeps nothing."""
+    page = (study / "page.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith("| odd | 0 |")]
+    assert "mismatch" in row.rpartition(" | ")[2]
+
+
+def test_the_page_is_drawn_again_from_the_log_byte_for_byte(study, tmp_path):
+    log = study / LOG
+    done = invoke("study", "--page-only", "--logs", log, "--out", tmp_path / "again")
+    assert done.exit_code == 0, done.output
+    names = [path.name for path in (tmp_path / "again").iterdir()]
+    assert "page.md" in names
+    for name in names:
+        assert (tmp_path / "again" / name).read_bytes() == (study / name).read_bytes()
+
+
+def test_the_gate_prints_its_lines_and_fails_with_a_status(study):
+    done = invoke("gate", study, "--json")
+    rows = json.loads(done.stdout)
+    assert done.exit_code == (0 if all(row["held"] for row in rows) else 1)
+    # A model after 3 steps writes no correct program.
+    assert not {row["name"]: row["held"] for row in rows}["correct"]
+
+
+def test_other_settings_are_refused_with_their_name(study, config, tmp_path):
+    tree = yaml.safe_load(config.read_text()) | {"last_steps": 5}
+    other = tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump(tree))
+    done = invoke("study", other, "--out", study)
+    assert done.exit_code == 2
+    assert "another value of last_steps" in done.output
+
+
+def test_a_failing_gate_runs_no_arm(study, config, tmp_path):
+    tree = yaml.safe_load(config.read_text())
+    tree["gate"]["override"] = False
+    strict, folder = tmp_path / "strict.yaml", tmp_path / "strict"
+    strict.write_text(yaml.safe_dump(tree))
+    # The cold start is that of the other study.
+    folder.mkdir()
+    (folder / "cold").symlink_to(study / "cold")
+    done = invoke("study", strict, "--out", folder)
+    assert done.exit_code == 1, done.output
+    assert "no arm was run" in done.output
+    assert "change cold_start.mix" in done.output
+    assert not (folder / "arms").exists()
