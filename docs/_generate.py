@@ -31,6 +31,7 @@ from pydantic import BaseModel
 
 from tilewright import config, errors, records, registry
 from tilewright.rl.presets import Preset
+from tilewright.rl.study.study_config import ArmSection, DirectionSection, StudyConfig
 from tilewright.rl.training_config import TrainConfig
 from tilewright.serve.app import describe
 
@@ -232,6 +233,11 @@ def config_page() -> str:
     )
     text += "table, whose defaults a preset may differ from.\n\n"
     text += settings_table(TrainConfig, without="settings.") + settings_table(Preset)
+    text += "\n## Studies\n\nThe file of `tilewright train study` is a tree of its own.\n"
+    text += "`training` has the settings of training that all arms share.\n\n"
+    text += settings_table(StudyConfig)
+    text += "Each of `arms` has a name and these settings:\n\n" + settings_table(ArmSection)
+    text += "Each of `directions` has these:\n\n" + settings_table(DirectionSection)
     return text.rstrip() + "\n"
 
 

@@ -43,7 +43,7 @@ class ColdStartSection(Section):
 
 
 class GateSection(Section):
-    """The samples of the cold-started model that are looked at before any arm."""
+    """The samples of the cold-started model that must pass before any arm runs."""
 
     trajectories: int = Field(default=256, ge=2)
     """Trajectories that are sampled, evenly over the problems."""
@@ -66,9 +66,9 @@ class DirectionSection(Section):
     """A statement about the effect of one part of the method, with a prediction made before."""
 
     statement: str
-    """What the paper says."""
+    """The statement of the paper."""
     place: str = ""
-    """Where it says so."""
+    """Its section or figure."""
     figure: Figure
     """The figure that is compared, over the last steps of both arms."""
     arm: str
@@ -78,7 +78,7 @@ class DirectionSection(Section):
     predicted: float = Field(gt=0)
     """Predicted difference, as a share."""
     refuted: str = ""
-    """What would refute the statement."""
+    """The result that would refute it."""
 
 
 class StudyConfig(Section):
@@ -99,6 +99,7 @@ class StudyConfig(Section):
     arms: dict[str, ArmSection] = Field(min_length=1)
     """The arms by name, in the order in which they run."""
     directions: tuple[DirectionSection, ...] = ()
+    """Statements with predictions, in the order of the page."""
     last_steps: int = Field(default=3, ge=1)
     """Steps at the end of an arm over which its figures are averaged."""
 
