@@ -93,7 +93,7 @@ def _sample(turn: Turn, plans: dict[tuple[str, str], ProgramPlan]) -> GateSample
 
 
 def gate_lines(samples: Sequence[Sequence[GateSample]], preset: Preset) -> list[GateLine]:
-    """Return the lines of the gate. Shares are those of first turns."""
+    """Return the lines of the gate. Shares and rewards are those of first turns."""
     first = [row[0] for row in samples if row]
     every = [item for row in samples for item in row]
     coverage = _mean(item.summary.coverage for item in _of(every, ProgramPlan.LAZY))
@@ -103,7 +103,7 @@ def gate_lines(samples: Sequence[Sequence[GateSample]], preset: Preset) -> list[
         _between("correct", first, lambda item: item.is_correct, 0.4, 0.7, "wrong"),
         _between("hacks", first, lambda item: item.plan is ProgramPlan.HACK, 0.08, 0.15, "hack"),
         _between("fast@1.2", first, _is_fast, 0.1, 0.3, "fused"),
-        *_reward_lines(every, preset),
+        *_reward_lines(first, preset),
         _line("coverage of lazy", "below 0.3", coverage, lambda seen: seen < 0.3, "lazy"),
         _repair_line(samples),
         GateLine(
@@ -116,11 +116,11 @@ def gate_lines(samples: Sequence[Sequence[GateSample]], preset: Preset) -> list[
     ]
 
 
-def _reward_lines(every: Sequence[GateSample], preset: Preset) -> list[GateLine]:
+def _reward_lines(first: Sequence[GateSample], preset: Preset) -> list[GateLine]:
     section = preset.reward
     plain = section.model_copy(update={"coverage": 0.0})
-    hacks, fused = _of(every, ProgramPlan.HACK), _of(every, ProgramPlan.FUSED)
-    lazy, attempts = _of(every, ProgramPlan.LAZY), _of(every, *FUSED_ATTEMPTS)
+    hacks, fused = _of(first, ProgramPlan.HACK), _of(first, ProgramPlan.FUSED)
+    lazy, attempts = _of(first, ProgramPlan.LAZY), _of(first, *FUSED_ATTEMPTS)
 
     def paid(item: GateSample) -> float:
         return reward_of(item.summary, section)
