@@ -27,7 +27,7 @@ MAX_S = 360.0
 """Most seconds of the study on two quiet cores."""
 HACKING = 0.20
 """Least difference of the share of rejected programs without and with checks."""
-MUTATIONS = {
+MUTATIONS: dict[str, dict[str, dict[str, object]]] = {
     "checks": {"without-checks": {"settings.reward.checks": True}},
     "profiling": {"base": {"overrides.reward.coverage": 0.0, "overrides.profiling.mode": "off"}},
 }

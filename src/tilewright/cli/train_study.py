@@ -18,6 +18,7 @@ from tilewright.errors import ConfigError, writing
 
 STUDY = "tilewright.rl.study"
 STAGES, LOG, PAGES = f"{STUDY}.stages", f"{STUDY}.study_log", f"{STUDY}.study_page"
+PACKING = f"{STUDY}.packing"
 FOLDERS, SETTINGS, GATES = f"{STUDY}.study_folder", f"{STUDY}.study_config", f"{STUDY}.gate_run"
 GATE_FAILED = 1
 """Exit status if a line of the gate fails."""
@@ -29,6 +30,7 @@ GATE_FAILED = 1
 @number("--minutes", "Most minutes of this invocation.", 1, 10_000, 9)
 @click.option("--page-only", is_flag=True, help="Draw the page from a log; train nothing.")
 @option("--logs", "FILE", "The log of a study, for --page-only.")
+@click.option("--pack", is_flag=True, help="Write DIR/pack: few files, for another machine.")
 @JSON
 def study(
     file: str | None,
@@ -36,7 +38,7 @@ def study(
     minutes: int,
     page_only: bool,
     logs: str | None,
-    as_json: bool,
+    **given: Any,  # noqa: ANN401 - the options above
 ) -> int:
     """Train arms with and without one part of the method, and write a page that compares them.
 
@@ -53,7 +55,12 @@ def study(
         return 0
     if not file:
         raise ConfigError("train study needs a CONFIG, for example nano-rehearsal.yaml")
-    return _run(file, folder, minutes, as_json=as_json)
+    status = _run(file, folder, minutes, as_json=given["as_json"])
+    if given["pack"]:
+        packing = _module(PACKING)
+        parts = packing.pack(folder)
+        print_line(f"packed; elsewhere: {packing.unpack_command(parts)}")
+    return status
 
 
 def _run(file: str, target: Path, minutes: int, *, as_json: bool) -> int:

@@ -22,7 +22,7 @@ from tilewright.errors import ConfigError, InfrastructureError, writing
 from tilewright.problems.imported_sets import find_problems
 from tilewright.rl.data.cold_start import cold_start
 from tilewright.rl.study import study_folder
-from tilewright.rl.study.study_folder import StudyFolder, finished_model, run_in, stopped_because
+from tilewright.rl.study.study_folder import StudyFolder, run_in, stopped_because
 from tilewright.rl.synthetic_verdicts import synthetic_store
 from tilewright.rl.training_config import TrainConfig, load_training
 from tilewright.rl.verdict_census import census_programs
@@ -223,7 +223,7 @@ def _gate(folder: StudyFolder, shown: Shown) -> Callable[[float], None]:
 
 def _arm_done(folder: StudyFolder, name: str, seed: int) -> Callable[[], bool]:
     place = folder.arm(name, seed)
-    return lambda: finished_model(place) is not None or bool(stopped_because(place))
+    return lambda: (place / study_folder.DONE).exists() or bool(stopped_because(place))
 
 
 def _arm(folder: StudyFolder, name: str, seed: int, shown: Shown) -> Callable[[float], None]:
@@ -233,13 +233,15 @@ def _arm(folder: StudyFolder, name: str, seed: int, shown: Shown) -> Callable[[f
         changes |= {"seed": seed, "model.path": str(folder.cold_model)}
         words = ["train", "rl", *_begun_or(place, folder, settings_text(changes))]
         status, last = run_command(words, _log(folder, f"{name}-{seed}"), until, shown)
-        if status:
-            with writing(place):
-                place.mkdir(parents=True, exist_ok=True)
+        with writing(place):
+            place.mkdir(parents=True, exist_ok=True)
+            if status:
                 with (place / study_folder.FAILURES).open("a", encoding="utf-8") as lines:
                     lines.write(f"{json.dumps({'status': status, 'reason': last})}\n")
-            if not stopped_because(place):
-                raise InfrastructureError(f"arm {name}, seed {seed}: {last}")
+            else:
+                (place / study_folder.DONE).touch()
+        if status and not stopped_because(place):
+            raise InfrastructureError(f"arm {name}, seed {seed}: {last}")
 
     return run
 

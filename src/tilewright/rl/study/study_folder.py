@@ -20,6 +20,8 @@ GATE, GATE_REFUSED = "gate.json", "gate-refused.json"
 """The lines of a gate that let the arms run, and those of one that does not."""
 COLD, ARMS, SAMPLES, LOGS = "cold", "arms", "gate", "logs"
 FAILURES = "failures.jsonl"
+DONE = "done"
+"""An empty file in the folder of an arm that has trained all of its steps."""
 MAX_FAILURES = 2
 """Attempts of an arm that end with the same fault before the study goes on without it."""
 
