@@ -5,6 +5,7 @@ What only a running training needs stays out: checkpoints, sampled tokens and th
 
 from __future__ import annotations
 
+import io
 import tarfile
 from pathlib import Path
 
@@ -18,7 +19,7 @@ PART_BYTES, MAX_PARTS = 15_000_000, 4
 LEFT_OUT = ("checkpoints", "rollouts", PACK)
 
 
-class _Parts:
+class _Parts(io.RawIOBase):
     """A stream into files of at most `PART_BYTES` bytes. Lifetime: one archive."""
 
     def __init__(self, folder: Path) -> None:
@@ -26,7 +27,7 @@ class _Parts:
         self._room = 0
         self.paths: list[Path] = []
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes) -> int:  # type: ignore[override]
         """Append bytes; tarfile asks for nothing else."""
         rest = memoryview(data)
         while rest:
