@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
 
 from tilewright.cli.main import cli
 from tilewright.rl.study.study_config import load_study
-from tilewright.rl.study.study_folder import figures_of, finished_model
+from tilewright.rl.study.study_folder import bests_of, figures_of, finished_model
 from tilewright.rl.study.study_log import LOG
 
 SMALL = {
@@ -79,6 +79,8 @@ def study(config):
 def test_a_killed_study_continues_and_trains_every_step_once(study):
     assert len(figures_of(study / "arms" / "base-0")) == 2
     assert finished_model(study / "arms" / "base-0") is not None
+    # Two steps of two prompts, two rollouts and two turns.
+    assert bests_of(study / "arms" / "base-0")[0] == 16
 
 
 def test_an_arm_that_cannot_go_on_is_stopped_and_the_page_shows_why(study):

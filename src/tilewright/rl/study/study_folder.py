@@ -11,7 +11,7 @@ import yaml
 
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.records.event_log import EVENTS, read_events
-from tilewright.records.events import Stepped
+from tilewright.records.events import Stepped, TurnFinished
 from tilewright.rl.study.study_config import StudyConfig, first_difference
 
 STUDY, TRAINING, CONVERSATIONS = "study.yaml", "training.yaml", "conversations.jsonl"
@@ -22,6 +22,8 @@ COLD, ARMS, SAMPLES, LOGS = "cold", "arms", "gate", "logs"
 FAILURES = "failures.jsonl"
 DONE = "done"
 """An empty file in the folder of an arm that has trained all of its steps."""
+TRAINED = "step"
+"""Beginning of the names of batches that an arm trains on."""
 MAX_FAILURES = 2
 """Attempts of an arm that end with the same fault before the study goes on without it."""
 
@@ -136,6 +138,22 @@ def stopped_because(folder: Path) -> str:
     return ""
 
 
+def bests_of(folder: Path) -> tuple[int, dict[str, float]]:
+    """Return how many programs an arm had judged in training, and the best of each problem."""
+    run, count, best = run_in(folder), 0, dict[str, float]()
+    if run is None or not (run / EVENTS).exists():
+        return 0, best
+    for event in read_events(run, left_out=lambda _: None):
+        if not isinstance(event, TurnFinished) or not event.turn.ask.id.startswith(TRAINED):
+            continue
+        found = event.turn.judgements[0]
+        count += found.verdict != "unjudged"
+        if found.verdict == "correct" and found.speedup is not None:
+            problem = event.turn.ask.problem
+            best[problem] = max(best.get(problem, 0.0), found.speedup)
+    return count, dict(sorted(best.items()))
+
+
 def figures_of(folder: Path) -> list[dict[str, float | None]]:
     """Return the figures of the trained steps of an arm, in order."""
     run = run_in(folder)
@@ -143,5 +161,5 @@ def figures_of(folder: Path) -> list[dict[str, float | None]]:
         return []
     events = read_events(run, left_out=lambda _: None)
     steps = [item for item in events if isinstance(item, Stepped)]
-    found = {item.step: item.figures for item in steps if item.batch.startswith("step")}
+    found = {item.step: item.figures for item in steps if item.batch.startswith(TRAINED)}
     return [found[step] for step in sorted(found)]

@@ -31,9 +31,12 @@ def study_log(folder: StudyFolder, seconds: dict[str, float]) -> dict[str, Any]:
     config, arms = folder.config, dict[str, dict[str, Any]]()
     for name, seed in config.runs():
         place = folder.arm(name, seed)
+        programs, best = study_folder.bests_of(place)
         arms.setdefault(name, {})[str(seed)] = {
             "figures": study_folder.figures_of(place),
             "stopped": study_folder.stopped_because(place),
+            "programs": programs,
+            "best": best,
         }
     gate = folder.path / study_folder.GATE
     return {

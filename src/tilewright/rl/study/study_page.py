@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,7 @@ def _lines(log: Mapping[str, Any], config: StudyConfig, charts: Sequence[str]) -
     yield ""
     yield from _directions(log, config)
     yield from _arms(log, config)
+    yield from _bests(log)
     yield "## Charts"
     yield ""
     for name in charts:
@@ -117,6 +119,24 @@ def _arms(log: Mapping[str, Any], config: StudyConfig) -> Iterator[str]:
                 for key in COLUMNS
             ]
             yield (f"| {name} | {seed} | {len(figures)} | {' | '.join(cells)} | {run['stopped']} |")
+    yield ""
+
+
+def _bests(log: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Best programs"
+    yield ""
+    yield "The best speed-up of each problem among all programs that an arm had judged."
+    yield "An arm without learning is the reference: the best of as many samples of the first model."
+    yield ""
+    yield from (
+        "| arm | seed | programs | problems with a correct one | geometric mean of the best |",
+        "| --- | --- | --- | --- | --- |",
+    )
+    for name, seeds in log["arms"].items():
+        for seed, run in seeds.items():
+            best = list(run["best"].values())
+            mean = f"{statistics.geometric_mean(best):.2f}x" if best else ""
+            yield f"| {name} | {seed} | {run['programs']} | {len(best)} | {mean} |"
     yield ""
 
 

@@ -29,7 +29,7 @@ def a_log(rejected=(0.0, 0.6), verdicts="synthetic"):
                 "held": False, "setting": "cold_start.mix.wrong",
             }
         ],
-        "arms": {name: {"0": {"figures": figures(end), "stopped": ""}}
+        "arms": {name: {"0": {"figures": figures(end), "stopped": "", "programs": 96, "best": {"p": 2.0, "q": 8.0}}}
                  for name, end in ends.items()},
         "seconds": {"cold start": 80.0},
     }  # fmt: skip
@@ -48,12 +48,22 @@ def test_a_difference_between_arms_is_in_the_table_of_directions():
 
 def test_a_stopped_arm_and_a_failing_gate_are_shown():
     log = a_log()
-    log["arms"]["base"]["0"] = {"figures": [], "stopped": "mismatch rejection kept nothing"}
+    log["arms"]["base"]["0"] = {
+        "figures": [],
+        "stopped": "mismatch rejection kept nothing",
+        "programs": 0,
+        "best": {},
+    }
     page = study_pages(log)[PAGE]
     assert "mismatch rejection kept nothing" in page
     assert "no figure" in row_of(page, "the hacking ratio rises")
     assert "although 1 lines fail" in page
     assert "| correct | 0.4 to 0.7 | 0.3 | 0.2 to 0.4 | **no** |" in page
+
+
+def test_the_best_programs_are_summed_up():
+    page = study_pages(a_log())[PAGE]
+    assert "| base | 0 | 96 | 2 | 4.00x |" in page
 
 
 def test_synthetic_figures_say_so_in_text_pictures_and_file_names():
