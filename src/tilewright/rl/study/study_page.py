@@ -126,7 +126,7 @@ def _bests(log: Mapping[str, Any]) -> Iterator[str]:
     yield "## Best programs"
     yield ""
     yield "The best speed-up of each problem among all programs that an arm had judged."
-    yield "An arm without learning is the reference: the best of as many samples of the first model."
+    yield "An arm without learning is the reference: the best of so many samples of one model."
     yield ""
     yield from (
         "| arm | seed | programs | problems with a correct one | geometric mean of the best |",

@@ -29,8 +29,17 @@ def a_log(rejected=(0.0, 0.6), verdicts="synthetic"):
                 "held": False, "setting": "cold_start.mix.wrong",
             }
         ],
-        "arms": {name: {"0": {"figures": figures(end), "stopped": "", "programs": 96, "best": {"p": 2.0, "q": 8.0}}}
-                 for name, end in ends.items()},
+        "arms": {
+            name: {
+                "0": {
+                    "figures": figures(end),
+                    "stopped": "",
+                    "programs": 96,
+                    "best": {"p": 2.0, "q": 8.0},
+                }
+            }
+            for name, end in ends.items()
+        },
         "seconds": {"cold start": 80.0},
     }  # fmt: skip
 
