@@ -52,8 +52,9 @@ def test_supervisors_that_keep_memory_cost_no_evaluation_its_verdict(tmp_path):
     with ExitStack() as stack:
         workers = [stack.enter_context(LocalExecutor(tmp_path)) for _ in range(3)]
         reports = [judged(worker, large, large) for worker in workers]
-        # Nothing tells that this candidate needs more than the problem.
-        greedy = judged(workers[0], 1 << 20, 3 * large)
+        # Nothing tells that this candidate needs more than the problem. Beside one cached baseline
+        # it does not fit, whatever the number of replicates was.
+        greedy = judged(workers[0], 1 << 20, 4 * large)
         hopeless = judged(workers[1], 1 << 20, 2 * found.total_bytes)
 
     for report in (*reports, greedy):
