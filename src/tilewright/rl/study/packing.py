@@ -1,6 +1,6 @@
 """A study in a few small files, so that it can move between machines. No torch.
 
-What only a running training needs stays out: checkpoints, sampled tokens and the models of arms.
+The pack leaves out what a running training needs: checkpoints, sampled tokens, models of arms.
 """
 
 from __future__ import annotations
