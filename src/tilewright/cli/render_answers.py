@@ -19,8 +19,9 @@ MAX_LINES = 40
 """Lines of the view on a terminal of usual width: what fits one screen."""
 MAX_FINDINGS, MAX_LABELS, MAX_CASES, MAX_ADVICE, MAX_MESSAGE = 2, 2, 4, 3, 6
 """Most items of each kind that the view shows; it counts the others."""
-MAX_ITEM, MAX_SENTENCE = 200, 300
-"""Most characters of a finding or label, and of another text: about two lines, and three."""
+MAX_LINE, MAX_ITEM, MAX_SENTENCE = 100, 200, 300
+"""Most characters of a message's line, of a finding or label, and of another text: about one line,
+two and three."""
 FULL = "--full shows them"
 
 
@@ -67,7 +68,8 @@ def _rest_of(report: EvalReport) -> list[str]:
         return []
     reason = render.reason(report)
     lines = [line for line in report.outcome.message.split("\n") if line.strip()]
-    return _listed("", [line for line in lines if cut(line) not in reason], MAX_MESSAGE)
+    rest = [cut(line, MAX_LINE) for line in lines if cut(line) not in reason]
+    return _listed("", rest, MAX_MESSAGE)
 
 
 def _speed(report: EvalReport) -> list[RenderableType]:
