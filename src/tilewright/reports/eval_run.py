@@ -14,7 +14,7 @@ from tilewright.records.run_folder import REPORT, read_report
 
 @dataclass(frozen=True)
 class EvalRun:
-    """What an event log would hold, and the problem."""
+    """The content of an event log, if there were one, and the problem."""
 
     begun: RunStarted
     turn: Turn

@@ -25,7 +25,7 @@ HIDDEN_MODULE = (
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
 MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 _ALLOCATION = re.compile(r"you tried to allocate (\d{1,30}) bytes")
-"""What torch says of an allocation on a CPU that failed."""
+"""The text of torch about an allocation on a CPU that failed."""
 WEIGHT_DTYPES = (
     *("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
     *("complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool"),
