@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import sample_reports
 from tests.unit.reports.test_html_report import HOSTILE, a_run, turns, with_report
 from tilewright.records.events import Ask, EvalSummary, Turn
 from tilewright.reports.html_report import document, page
@@ -92,10 +92,12 @@ def test_the_first_sentence_counts_candidates_problems_and_those_without(browser
         for k in range(size)
     ]
     run = a_run(tmp_path / "20261127-101112-ab12", made, protocols=("strict",))
+    base = sample_reports.correct().request.problem
     problems = [
         {"id": f"kernelbench/level1-{n}", "description": f"Operator {n}."} for n in range(100)
     ]
-    (run / "problems.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in problems))
+    lines = [f"{base.model_copy(update=item).to_json()}\n" for item in problems]
+    (run / "problems.jsonl").write_text("".join(lines))
     (run / "candidates.jsonl").write_text("{}\n" * 29)
     shown = opened(browser, page(document(gather([run]), "t")), tmp_path)
     assert shown.find_element("id", "sentence").text == (

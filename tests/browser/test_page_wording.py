@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
+from tests import sample_reports
 from tests.browser.test_page import BROWSER, DRIVER, FASTER, browser, many, opened
 from tests.unit.reports.test_html_report import a_run, turns, with_report
 from tilewright.records.events import Ask, EvalSummary, Turn
-from tilewright.reports.html_report import document, page
+from tilewright.records.run_folder import write_report
+from tilewright.reports.html_report import document, page, page_of_eval
 from tilewright.reports.loader import gather
 
 __all__ = ["browser"]
@@ -68,6 +71,62 @@ def test_a_single_candidate_is_seen_in_the_distribution(browser, tmp_path):
     line = "#curves svg[aria-label^='Distribution'] polyline"
     points = shown.find_element("css selector", line).get_attribute("points").split()
     assert [point.split(",")[1] for point in points] == ["235", "235", "20", "20"]
+
+
+def test_the_page_of_a_run_of_eval_has_its_candidate_alone(browser, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    write_report(run, sample_reports.correct())
+    shown = opened(browser, page_of_eval(run), tmp_path)
+    for name in ("headline", "curves", "kinds", "diff"):
+        assert not shown.find_element("id", name).is_displayed()
+    assert shown.find_element("id", "sentence").text.startswith("1 candidate for 1 problem")
+    assert texts(shown, "#rows .detail pre.source")
+
+
+def test_a_link_opens_its_candidate(browser, tmp_path):
+    shown = opened(browser, many(tmp_path), tmp_path)
+    buttons = shown.find_elements("css selector", "#rows button.row")
+    buttons[5].click()
+    link = shown.current_url
+    assert "#0%2Fkernelbench%2Flevel3-" in link
+    buttons[5].click()
+    assert "#" not in shown.current_url
+    shown.get("about:blank")
+    shown.get(link)
+    (opens,) = shown.find_elements("css selector", "#rows button[aria-expanded=true]")
+    assert shown.find_elements("css selector", "#rows button.row").index(opens) == 5
+    # The last candidate is not among the rows that are listed at first.
+    last = shown.execute_script("""const run = JSON.parse(data.textContent).runs[1];
+      const row = run.rows.at(-1);
+      return `1/${row.ask}/${row.judgements.at(-1).protocol}`;""")
+    shown.execute_script("location.hash = encodeURIComponent(arguments[0])", last)
+    script = """const row = document.getElementById(arguments[0]);
+      return Boolean(row && row.nextElementSibling.querySelector('.detail'));"""
+    limit = time.monotonic() + 5
+    while not shown.execute_script(script, last):
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def test_a_search_counts_turns_and_names_its_last_measurement(browser, tmp_path):
+    made = [
+        Turn(ask=Ask(id=f"p#0.{turn}", problem="p", turn=turn), judgements=(item,))
+        for turn, item in enumerate((EvalSummary(protocol="strict", verdict="failed"), FASTER))
+    ]
+    run = a_run(tmp_path / "run", made, protocols=("strict",))
+    (run / "winner" / "p").mkdir(parents=True)
+    write_report(run / "winner" / "p", sample_reports.correct())
+    shown = opened(browser, page(document(gather([run]), "t")), tmp_path)
+    sentence = shown.find_element("id", "sentence").text
+    assert sentence.startswith(
+        "2 turns for 1 problem: 1 is correct; at the last turn of 1 trajectory 1 is correct"
+    )
+    assert " The winner, measured once more: " in sentence
+    assert [text.splitlines()[-1] for text in texts(shown, "#rows td:first-child")] == [
+        "turn 1",
+        "turn 2",
+    ]
 
 
 def test_points_without_counted_operations_have_a_place_of_their_own(browser, tmp_path):

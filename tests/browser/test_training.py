@@ -173,8 +173,8 @@ def test_the_report_of_a_training_says_of_which_turns_its_best_is(browser, tmp_p
     found = shown(browser, (tmp_path / "report.html").as_uri())
     assert found.find_element("tag name", "h1").text == "Training on synth (preset)"
     assert found.find_element("id", "sentence").text == (
-        "2 candidates for 1 problem: at the last turn of 1 trajectory 1 is correct, 1 is "
-        "measurably faster, the best of them 12.47x (synth/0); the best of all turns: 14.40x "
+        "2 turns for 1 problem: 2 are correct; at the last turn of 1 trajectory 1 is correct, 1 "
+        "is measurably faster, the best of them 12.47x (synth/0); the best of all turns: 14.40x "
         "(synth/0)."
     )
     assert "last turn of each trajectory" in found.find_element("id", "headline").text

@@ -216,6 +216,18 @@ HTTP = [
         422,
         "the field `code` is missing",
     ),
+    (
+        "a number as code",
+        {"code": 3, "problem": "softmax"},
+        422,
+        '"msg":"code: expected text, or an object that has the text of each file by its name"',
+    ),
+    (
+        "a setting of the server",
+        {"code": GOOD, "problem": "softmax", "device": "cuda"},
+        422,
+        "there is no field `device`; /docs lists all fields",
+    ),
     ("no problem", {"code": GOOD}, 422, "the field `problem` is missing"),
     ("a list", [GOOD], 422, "the body must be a JSON object, sent with content-type"),
     (
@@ -300,6 +312,8 @@ def test_a_report_shows_itself():
     assert repr(report) == "<EvalReport of bundled/softmax: correct>"
     assert report._repr_html_().startswith("<pre")
     assert report.conclusion is None
+    assert {"verdict", "speedup", "explain", "to_json"} <= set(dir(report))
+    assert {"parse_obj", "model_dump", "schema_json"}.isdisjoint(dir(report))
     assert "What is the verdict, and why?" in report.explain()
     hostile = tilewright.evaluate(
         "raise ValueError('<script>')\n\ndef softmax(x): pass\n", "softmax", config=QUICK

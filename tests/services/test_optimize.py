@@ -75,7 +75,8 @@ def told(run: Path) -> list[str]:
 
 
 def test_a_run_ends_with_a_best_candidate_that_runs_standalone(place):
-    out, _ = ended(begin(place, "--turns", "3", "--json"))
+    out, err = ended(begin(place, "--turns", "3", "--json"))
+    assert "tilewright: turn 1, bundled/softmax#0.0: " in err
     document = json.loads(out)
     assert (document["turns"], document["ended_for"]) == (3, None)
     (winner,) = document["winners"].values()

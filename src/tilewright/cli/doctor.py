@@ -138,7 +138,7 @@ def noise_item(scatter: Scatter | None) -> Item:
         f"itself by {math.expm1(scatter.median):.1%} in the median, "
         f"{math.expm1(scatter.worst):.1%} at most"
     )
-    get = "end other programs; avoid shared machines"
+    get = "end other programs, then run tilewright doctor again"
     return Item("low noise", scatter.worst <= QUIET, said, "narrow intervals", get)
 
 

@@ -116,7 +116,8 @@ def lint_results(
     if unseen:
         noun = "problem was" if len(found) == 1 else "problems were"
         lint = f"tilewright problems lint {shlex.quote(address)}"
-        print_line(f"{unseen} of {len(found)} {noun} never linted: {lint}")
+        meaning = "a weak problem accepts wrong answers"
+        print_line(f"{unseen} of {len(found)} {noun} never linted ({meaning}); optional: {lint}")
     weak = {name: answers for name, answers in passing.items() if answers}
     return {"unsound_problems": weak, "problems_not_linted": unseen}
 

@@ -249,7 +249,7 @@ def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
 
 def _line(turn: Turn, spent: Usage, leaders: Leaders) -> str:
     best = leaders.best().get(turn.ask.problem)
-    parts = [turn_text(turn), f"{spent.tokens} tokens"]
+    parts = [f"turn {turn.ask.turn + 1}, {turn_text(turn)}", f"{spent.tokens} tokens"]
     if spent.usd:
         parts.append(f"{spent.usd:.2f} USD")
     if best is not None and best.judgements[0].speedup is not None:

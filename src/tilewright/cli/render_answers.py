@@ -10,17 +10,18 @@ from rich.text import Text
 
 from tilewright.cli import render
 from tilewright.cli.output import printable
-from tilewright.records import Correct, EvalReport, Rejected
+from tilewright.records import Correct, EvalReport, Failed, Rejected, Unjudged
 from tilewright.records.codes import LabelName
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import cut, finding_text, over_cases
 
 MAX_LINES = 40
 """Lines of the view on a terminal of usual width: what fits one screen."""
-MAX_FINDINGS, MAX_LABELS, MAX_CASES, MAX_ADVICE = 2, 2, 4, 3
+MAX_FINDINGS, MAX_LABELS, MAX_CASES, MAX_ADVICE, MAX_MESSAGE = 2, 2, 4, 3, 6
 """Most items of each kind that the view shows; it counts the others."""
-MAX_ITEM, MAX_SENTENCE = 200, 300
-"""Most characters of a finding or label, and of another text: about two lines, and three."""
+MAX_LINE, MAX_ITEM, MAX_SENTENCE = 100, 200, 300
+"""Most characters of a message's line, of a finding or label, and of another text: about one line,
+two and three."""
 FULL = "--full shows them"
 
 
@@ -46,6 +47,7 @@ def _verdict(report: EvalReport, script: str) -> list[RenderableType]:
     found = [*decisive, *(item for item in report.findings if item not in decisive)]
     untold = not isinstance(report.outcome, Correct | Rejected)
     said = [render.reason(report)] if untold else []
+    said += _rest_of(report)
     said += _listed("finding", [finding_text(item) for item in found], MAX_FINDINGS)
     said.append(f"Outputs: {render.outputs_text(report.cases)}.")
     labels = [f"{item.name}: {item.detail}" for item in report.labels]
@@ -58,6 +60,16 @@ def _verdict(report: EvalReport, script: str) -> list[RenderableType]:
         # Uncut, because it ends with a command to copy.
         shown.append(Text(printable(f"Reproducer: {script}")))
     return shown
+
+
+def _rest_of(report: EvalReport) -> list[str]:
+    """Return the lines of a failure's message that its reason leaves out."""
+    if not isinstance(report.outcome, Failed | Unjudged):
+        return []
+    reason = render.reason(report)
+    lines = [line for line in report.outcome.message.split("\n") if line.strip()]
+    rest = [cut(line, MAX_LINE) for line in lines if cut(line) not in reason]
+    return _listed("", rest, MAX_MESSAGE)
 
 
 def _speed(report: EvalReport) -> list[RenderableType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,22 @@ import click
 
 from tilewright.cli.options import option, switch
 from tilewright.cli.output import print_line, print_skipped
-from tilewright.errors import ConfigError, writing
+from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.records.base import is_text
+from tilewright.records.run_folder import read_report
 from tilewright.reports.csv_markdown import as_csv, as_markdown
+from tilewright.reports.eval_run import is_eval_run
 from tilewright.reports.html_report import document, page
 from tilewright.reports.loader import annotate, gather, title_of, uncollected
 from tilewright.reports.strategy_report import strategy_files
 
+OUT_HELP = "Folder of the files; default: the first run, or `report` in a run of eval."
 ANNOTATE_HELP = "Add a person's comment to a verdict. Repeatable."
 
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@option("--out", "DIR", "Folder of the files; default: the first run.")
+@option("--out", "DIR", OUT_HELP)
 @option("--title", "TEXT", "Title of the page.")
 @switch("--all-candidates", "Show every candidate on the page, however many.")
 @option("--annotate", "CANDIDATE TEXT", ANNOTATE_HELP, "notes", nargs=2, multiple=True)
@@ -41,7 +45,10 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
             raise ConfigError(f"{what} {text!r}: not valid UTF-8")
     for ask, text in notes:
         annotate(folders, ask, text)
-    target = Path(given["out"]) if given["out"] else folders[0]
+    target = Path(given["out"]) if given["out"] else _beside(folders[0])
+    if is_eval_run(target) and _holds_verdict(target):
+        lost = "its report.json is the verdict of a run of eval, which would be lost"
+        raise ConfigError(f"--out {target}: {lost}; name another folder")
     with uncollected():
         gathered = gather(folders, full=given["all_candidates"])
         name = given["title"] or title_of(gathered.runs[0].begun)
@@ -63,3 +70,16 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
     page_uri = (target / "report.html").resolve().as_uri()
     print_line(f"{', '.join(files)} are in {target}; open {page_uri}")
     return 0
+
+
+def _beside(folder: Path) -> Path:
+    """Return the folder for the files of a run: its own, unless a verdict lies there."""
+    return folder / "report" if is_eval_run(folder) else folder
+
+
+def _holds_verdict(folder: Path) -> bool:
+    """Tell whether the report.json of a folder is a verdict; a page has a file of this name too."""
+    with suppress(RecordError):
+        read_report(folder)
+        return True
+    return False

@@ -15,6 +15,8 @@ from tilewright.cli.output import print_line, print_skipped
 from tilewright.errors import TilewrightError, writing
 from tilewright.loop.run_state import resume_session
 from tilewright.records.event_log import EVENTS
+from tilewright.reports.eval_run import is_eval_run, read_eval_run
+from tilewright.reports.html_report import page_of_eval
 from tilewright.reports.run_list import RunList, run_files
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported, runs_page
@@ -28,10 +30,13 @@ from tilewright.reports.viewer_server import Viewer, exported, runs_page
 def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     """Show the turns of RUN: prompts, replies, code, verdicts and feedback.
 
-    A folder of runs is shown as a list: state, best so far, cost. The page is served on this
-    machine only, until an interrupt. New turns and runs appear on it.
+    A run of eval is shown as its candidate. A folder of runs is shown as a list: state, best so
+    far, cost. The page is served on this machine only, until an interrupt. New turns and runs
+    appear on it.
     """
     folder = Path(run)
+    if is_eval_run(folder):
+        return _eval(folder, port, export, as_json=as_json)
     if not (folder / EVENTS).is_file() and next(run_files(folder), None) is not None:
         return _list(folder, port, export, as_json=as_json)
     turns = Turns(folder)
@@ -41,11 +46,28 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
         return 0
     turns.cells = _cells(Path(run))
     if export is not None:
-        with writing(f"--export {export}"):
-            Path(export).write_text(exported(turns), encoding="utf-8")
-        print_line(f"{len(turns.rows)} turns; open {Path(export).resolve().as_uri()}")
-        return 0
+        return _write(export, exported(turns), f"{len(turns.rows)} turns")
     return _serve(Viewer(turns, port), f"{len(turns.rows)} turns of {run}")
+
+
+def _eval(folder: Path, port: int, export: str | None, *, as_json: bool) -> int:
+    """Show the candidate of a run of `eval`."""
+    page = page_of_eval(folder)
+    if as_json:
+        found = read_eval_run(folder)
+        verdict = found.turn.judgements[0].model_dump(mode="json")
+        click.echo(json.dumps({"run": str(folder), "verdict": verdict}, indent=1))
+        return 0
+    if export is not None:
+        return _write(export, page, "1 candidate")
+    return _serve(Viewer(folder, port), f"the candidate of {folder}")
+
+
+def _write(export: str, page: str, what: str) -> int:
+    with writing(f"--export {export}"):
+        Path(export).write_text(page, encoding="utf-8")
+    print_line(f"{what}; open {Path(export).resolve().as_uri()}")
+    return 0
 
 
 def _list(folder: Path, port: int, export: str | None, *, as_json: bool) -> int:
@@ -57,11 +79,8 @@ def _list(folder: Path, port: int, export: str | None, *, as_json: bool) -> int:
         click.echo(json.dumps({"folder": str(folder), "runs": runs.rows()}, indent=1))
         return 0
     if export is not None:
-        with writing(f"--export {export}"):
-            page = runs_page(runs.rows(), folder, live=False)
-            Path(export).write_text(page, encoding="utf-8")
-        print_line(f"{len(runs.rows())} runs; open {Path(export).resolve().as_uri()}")
-        return 0
+        page = runs_page(runs.rows(), folder, live=False)
+        return _write(export, page, f"{len(runs.rows())} runs")
     return _serve(Viewer(runs, port), f"runs in {folder}")
 
 

@@ -29,12 +29,19 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+_OF_PYDANTIC = {name for name in dir(BaseModel) if not name.startswith("_")}
+
+
 class Record(BaseModel):
     """Base of all records. It refuses unknown fields, NaN and infinity."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="strings"
     )
+
+    def __dir__(self) -> list[str]:
+        """Return the names without those of pydantic, so that completion shows the record's."""
+        return [name for name in super().__dir__() if name not in _OF_PYDANTIC]
 
     def digest(self) -> str:
         """Return the sha256 of the record's canonical JSON (sorted keys, no spaces)."""

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from heapq import nlargest, nsmallest
 from pathlib import Path
@@ -17,11 +17,13 @@ import yaml
 
 from tilewright.errors import ConfigError, RecordError, reason_of
 from tilewright.loop.run_state import CANDIDATES, PROBLEMS, lines_of
-from tilewright.records import EvalReport
+from tilewright.problems.description import about
+from tilewright.records import EvalReport, Problem
 from tilewright.records.base import digest_text, is_text
 from tilewright.records.event_log import read_events, turns_of
 from tilewright.records.events import TRAININGS, WITHOUT_DEVICE, EvalSummary, RunStarted, Turn
 from tilewright.records.run_folder import read_report
+from tilewright.reports.eval_run import is_eval_run, read_eval_run
 from tilewright.reports.strategy_report import comparison_of
 from tilewright.scoring.report_text import cut
 from tilewright.scoring.summary import summary_of, weak_problems
@@ -75,7 +77,7 @@ class Run:
     comparison: dict[str, Any] | None = None
     """The comparison of its strategies, if it has several."""
     titles: dict[str, str] = field(default_factory=dict)
-    """The first words of the description of each problem that has turns."""
+    """The title of each problem that has turns."""
 
     @property
     def begun_at(self) -> str:
@@ -111,6 +113,8 @@ def uncollected() -> Iterator[None]:
 
 def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
     """Read a run folder; damaged lines of its log are named in `skipped`."""
+    if is_eval_run(folder):
+        return _eval_run(folder)
     damaged: list[str] = []
     events = list(read_events(folder, with_requests=False, left_out=damaged.append))
     if not events or not isinstance(events[0], RunStarted):
@@ -138,18 +142,41 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
     )
 
 
+def _eval_run(folder: Path) -> Run:
+    """Read a run of `eval`, as if it had an event log and a file of problems."""
+    found = read_eval_run(folder)
+    problem = found.problem
+    return Run(
+        folder,
+        found.begun,
+        [found.turn],
+        summary_of([found.turn]),
+        digest_text(f"{problem.to_json()}\n"),
+        annotations=_annotations(folder),
+        name=found.begun.name,
+        titles={problem.id: title_of_problem(problem)},
+    )
+
+
 def _titles(folder: Path, wanted: set[str]) -> dict[str, str]:
-    """Return the first sentence or words of the description of each wanted problem."""
+    """Return the titles of the wanted problems, as far as they can be read."""
     found = {}
     for line in lines_of(folder / PROBLEMS):
-        try:
-            problem = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(problem, dict) and problem.get("id") in wanted:
-            text = str(problem.get("description") or "").partition("\n")[0]
-            found[problem["id"]] = cut(text.partition(". ")[0].removesuffix("."), MAX_TITLE)
+        with suppress(RecordError):
+            problem = Problem.from_json(line)
+            if problem.id in wanted:
+                found[problem.id] = title_of_problem(problem)
     return found
+
+
+def title_of_problem(problem: Problem) -> str:
+    """Return the first sentence or words of a problem's description, else of its docstring."""
+    text = problem.description.partition("\n")[0]
+    if not text:
+        # A run may hold problems of another version, whose text does not parse.
+        with suppress(SyntaxError, ValueError, RecursionError):
+            text = about(problem)
+    return cut(text.partition(". ")[0].removesuffix("."), MAX_TITLE)
 
 
 def _without_candidate(folder: Path, turns: Sequence[Turn]) -> tuple[frozenset[str], int]:
@@ -244,6 +271,21 @@ def _picked(found: list[tuple[Turn, EvalSummary]], most: int) -> Sequence[int]:
     rest = [place for place in range(len(found)) if place not in kept]
     room = most - len(kept)
     return [*kept, *rest[:: max(len(rest) // room, 1)][:room]]
+
+
+def winners(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the last measurement of the best candidate of each problem of a search."""
+    found = {}
+    for path in sorted(folder.glob("winner/*/report.json")):
+        with suppress(RecordError):
+            report = read_report(path)
+            ends = {"low": report.speedup_low, "high": report.speedup_high}
+            found[report.request.problem.id] = {
+                "verdict": report.verdict,
+                "speedup": report.speedup,
+                **ends,
+            }
+    return found
 
 
 def annotate(folders: Sequence[Path], ask: str, text: str) -> None:

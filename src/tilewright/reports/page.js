@@ -95,6 +95,9 @@ const speedPlot = () => {
 };
 // A training on texts has no candidate.
 for (const name of ["headline", "curves", "kinds", "candidates"]) $(name).hidden = !series.length && !data.runs.some((run) => run.rows.length);
+// A single candidate has no share and no distribution.
+const single = data.runs.length === 1 && first.kind === "eval";
+if (single) for (const name of ["headline", "curves", "kinds"]) $(name).hidden = true;
 $("curves").append(legend(), el("div", { class: "plots" }, fastPlot(), speedPlot()));
 
 // Groups, kinds, flips
@@ -169,6 +172,7 @@ const detail = (line) => {
   for (const [what, words] of [["All that is known: ", "explain"], ["Again, with the same inputs: ", "eval --from-report"]]) cell.append(el("p", {}, what, el("code", {}, `tilewright ${words} ${path}`)));
   return cell;
 };
+const linkOf = (line) => `${line.number}/${line.row.ask}/${line.item.protocol}`;
 const draw = () => {
   const wanted = $("verdict").value, text = $("find").value.toLowerCase(), order = $("order").value;
   chosen = lines.filter((line) => (!wanted || line.item.verdict === wanted) && (!text || `${whose(line.run, line.row.ask)} ${line.row.about} ${line.row.trajectory} ${line.item.reason || ""} ${line.row.note}`.toLowerCase().includes(text)));
@@ -180,11 +184,12 @@ const draw = () => {
     const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, ...address(whose(line.run, line.row.ask)));
     const marks = [...(line.item.labels || []), ...(line.item.findings || [])].join(", ");
     const why = [line.item.verdict === "correct" ? "" : line.item.reason || "", marks].filter(Boolean).join("; ");
-    const row = el("tr", {}, el("td", {}, button, ...(line.row.about ? [el("span", { class: "title" }, line.row.about)] : []), ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", { class: "why" }, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
+    const row = el("tr", { id: linkOf(line) }, el("td", {}, button, ...(line.row.about ? [el("span", { class: "title" }, line.row.about)] : []), ...(line.row.trajectory ? [el("p", { class: "of" }, line.row.trajectory)] : [])), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", { class: "why" }, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
     button.addEventListener("click", () => {
       const open = button.getAttribute("aria-expanded") === "true";
       button.setAttribute("aria-expanded", String(!open));
       if (open) row.nextSibling.remove(); else row.after(el("tr", {}, detail(line)));
+      history.replaceState(null, "", open ? location.pathname : "#" + encodeURIComponent(row.id));
     });
     return row;
   }));
@@ -205,6 +210,16 @@ document.addEventListener("keydown", (event) => {
 for (const id of ["verdict", "find", "order"]) $(id).addEventListener("input", () => { shown = PAGE; draw(); });
 $("more").addEventListener("click", () => { shown += PAGE; draw(); });
 draw();
+// A link to a candidate opens it, also below the rows that are shown at first.
+const follow = () => {
+  const place = chosen.findIndex((line) => "#" + encodeURIComponent(linkOf(line)) === location.hash);
+  if (place >= shown) { shown = place + 1; draw(); }
+  const button = place < 0 ? null : $("rows").querySelectorAll("button.row")[place];
+  if (button && button.getAttribute("aria-expanded") === "false") { button.click(); button.scrollIntoView(); }
+};
+window.addEventListener("hashchange", follow);
+if (single && !location.hash) $("rows").querySelector("button.row").click();
+follow();
 
 // Difference of two sources
 const sources = data.runs.flatMap((run) => {

@@ -18,12 +18,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from tilewright.errors import RecordError
-from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.loop.run_state import CANDIDATES
 from tilewright.records.event_log import EVENTS, parse_event
 from tilewright.records.events import (
     TRAININGS,
-    Ask,
     EvalSummary,
     RunStarted,
     SearchStopped,
@@ -31,7 +29,8 @@ from tilewright.records.events import (
     Turn,
     TurnFinished,
 )
-from tilewright.records.run_folder import REPORT, read_report
+from tilewright.records.run_folder import REPORT
+from tilewright.reports.eval_run import read_eval_run
 from tilewright.reports.loader import begun_at
 
 MODEL = "model"
@@ -88,21 +87,12 @@ class ListedRun:
     def take_report(self) -> None:
         """Take in the one verdict of a run of `eval`."""
         try:
-            report = read_report(self.path.parent)
+            found = read_eval_run(self.path.parent)
         except RecordError:
             self.damaged += 1
             return
-        problem, candidate = report.request.problem.id, report.request.candidate.files[0].path
-        self.begun = RunStarted(
-            kind="eval",
-            name=candidate,
-            problems=problem,
-            protocols=(report.request.protocol,),
-            evaluator=report.evaluator,
-            device=report.environment.device_name,
-        )
-        item = summary_of_report(report, REPORT, sum(stage.wall_s for stage in report.stages))
-        self._add(Turn(ask=Ask(id=problem, problem=problem), judgements=(item,)))
+        self.begun = found.begun
+        self._add(found.turn)
 
     def take(self, line: bytes) -> None:
         """Add an event to the sums."""

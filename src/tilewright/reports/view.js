@@ -53,6 +53,7 @@ const climb = () => {
 const PAGE = 200;
 let shown = PAGE, listed = [];
 const turnName = (row) => `turn ${row.turn + 1}`;
+const titleOf = (row) => (known.size > 1 && data.about.titles[row.problem] ? [el("span", { class: "title" }, data.about.titles[row.problem])] : []);
 const list = () => {
   const mark = $("mark").value, verdict = $("verdict").value, text = $("find").value.toLowerCase();
   const found = rows.filter((row) => ofTrajectory(row) && (!mark || row.marks.includes(mark)) && (!verdict || row.verdict === verdict) && (!text || `${row.id} ${row.operator || ""} ${row.reason || ""}`.toLowerCase().includes(text)));
@@ -64,7 +65,7 @@ const list = () => {
     const by = [row.operator, row.role === "measure" ? "trial" : ""].filter(Boolean).join(", ");
     const whose = strategies.length > 1 ? [el("p", { class: "of" }, trajectory(row))] : [];
     const cost = [[row.tokens === undefined ? "" : String(row.tokens), "tokens"], [row.seconds ? scaled(row.seconds * 1e6) : "", "of evaluation"]];
-    return [row.n, el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, el("span", { class: "title" }, ...address(row.id)), ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), ...cost.map(([text, unit]) => el("td", { class: "n", "data-unit": unit }, ...(text ? [text] : []))), el("td", { class: "why" }, why))];
+    return [row.n, el("tr", chosen === row.n ? { class: "chosen" } : {}, el("td", {}, button, el("span", { class: "title" }, ...address(row.id)), ...titleOf(row), ...whose), el("td", { class: "verdict " + row.verdict }, row.verdict), el("td", { class: "n" }, speed(row)), el("td", {}, by), ...cost.map(([text, unit]) => el("td", { class: "n", "data-unit": unit }, ...(text ? [text] : []))), el("td", { class: "why" }, why))];
   }));
   // The detail stands under its row, or below the chart where the list does not show the row.
   const under = lines.get(chosen), one = $("one");
@@ -149,7 +150,7 @@ const take = (more) => {
       if (!children.has(parent)) children.set(parent, []);
       children.get(parent).push(row.n);
     }
-    if (!known.has(row.problem)) { known.add(row.problem); $("problem").append(el("option", { value: row.problem }, row.problem)); }
+    if (!known.has(row.problem)) { known.add(row.problem); $("problem").append(el("option", { value: row.problem }, [row.problem, data.about.titles[row.problem]].filter(Boolean).join(": "))); }
     if (!seen.has(row.verdict)) { seen.add(row.verdict); $("verdict").append(el("option", { value: row.verdict }, row.verdict)); }
     drawnSamples.add(row.sample);
   }

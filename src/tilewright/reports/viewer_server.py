@@ -15,9 +15,15 @@ from urllib.parse import parse_qs, unquote, urlparse
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records.events import TRAININGS
-from tilewright.records.run_folder import read_report
-from tilewright.reports.html_report import drawn
-from tilewright.reports.loader import MAX_WHOLE_REPORTS, begun_at, device_of, title_of
+from tilewright.reports.html_report import drawn, page_of_eval
+from tilewright.reports.loader import (
+    MAX_WHOLE_REPORTS,
+    begun_at,
+    device_of,
+    title_of,
+    title_of_problem,
+    winners,
+)
 from tilewright.reports.run_list import RunList
 from tilewright.reports.turn_view import Turns
 
@@ -48,6 +54,7 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
         "samples": begun.samples,
         "cells": turns.cells,
         "winners": winners(turns.folder),
+        "titles": {name: title_of_problem(item) for name, item in turns.problems.items()},
         "left_out": len(turns.rows) - len(rows) if not live else 0,
     }
     data = {"about": about, "rows": rows, "whole": whole, "live": live, "steps": turns.steps()}
@@ -55,21 +62,6 @@ def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, li
     styles = ["page.css", "view.css"]
     scripts = ["training.js", "search_chart.js", "turn.js", "view.js"]
     return drawn("view", title, data, styles, scripts)
-
-
-def winners(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the last measurement of the best candidate of each problem of a search."""
-    found = {}
-    for path in sorted(folder.glob("winner/*/report.json")):
-        with suppress(RecordError):
-            report = read_report(path)
-            ends = {"low": report.speedup_low, "high": report.speedup_high}
-            found[report.request.problem.id] = {
-                "verdict": report.verdict,
-                "speedup": report.speedup,
-                **ends,
-            }
-    return found
 
 
 def exported(turns: Turns) -> str:
@@ -111,11 +103,14 @@ def runs_page(rows: list[dict[str, Any]], folder: Path, *, live: bool) -> str:
 
 
 class Viewer(ThreadingHTTPServer):
-    """Serves a run, or a folder of runs, on the loopback address. Lifetime: until `shutdown`."""
+    """Serves a run, or a folder of runs, on the loopback address. Lifetime: until `shutdown`.
+
+    A path is the folder of a run of `eval`.
+    """
 
     daemon_threads = True
 
-    def __init__(self, shown: Turns | RunList, port: int = 0) -> None:
+    def __init__(self, shown: Turns | RunList | Path, port: int = 0) -> None:
         self.shown = shown
         self.stopping = threading.Event()
         self._opened: dict[str, Turns] = {}
@@ -134,6 +129,8 @@ class Viewer(ThreadingHTTPServer):
         """Return the run that a path names, and the rest of the path; `KeyError`: there is none."""
         if isinstance(self.shown, Turns):
             return self.shown, path
+        if isinstance(self.shown, Path):
+            raise KeyError(path)
         empty, runs, name, rest = path.split("/", 3) if path.count("/") > 2 else ("", "", "", "")
         if (empty, runs) != ("", "runs"):
             raise KeyError(path)
@@ -162,6 +159,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if not self._is_meant():
                 self._fail(HTTPStatus.FORBIDDEN, "this server answers only this machine\n")
+            elif isinstance(shown, Path) and where.path == "/":
+                self._send(page_of_eval(shown), "text/html; charset=utf-8")
             elif isinstance(shown, RunList) and where.path == "/":
                 self._send(runs_page([], shown.folder, live=True), "text/html; charset=utf-8")
             elif isinstance(shown, RunList) and where.path == "/events":

@@ -34,6 +34,7 @@ from tilewright.wire.names import COMPILED_BY_TRITON
 from tilewright.wire.tensors import build, dtype_name
 
 ROOT = "/tmp/candidate"
+OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 """Folder inside the sandbox that holds the implementation's files."""
 MAX_MESSAGE, MAX_TRACEBACK_LINES = 4000, 12
 """Characters of a reported error message; lines of its traceback."""
@@ -262,7 +263,10 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         message = "(its message cannot be shown)"
     try:
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if frame.filename.startswith(ROOT)] or frames[-1:]
+        own = [frame for frame in frames if frame.filename.startswith(ROOT)]
+        if not own and not frames[-1].filename.startswith(OWN_FOLDER):
+            # A library raised it for the candidate. A frame of this program says nothing.
+            own = frames[-1:]
         lines = [
             f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}"[:300]
             for frame in own[-MAX_TRACEBACK_LINES:]

@@ -19,7 +19,8 @@ def headline(summary: dict[str, Any]) -> str:
         f"{answered} of {answered + lacking} problems" if lacking else _count(answered, "problem")
     )
     apart = f" ({lacking} {'has' if lacking == 1 else 'have'} none)" if lacking else ""
-    head = f"{candidates} candidate{'s' * (candidates != 1)} for {problems}{apart}"
+    noun = "turn" if summary["earlier_turns"] else "candidate"
+    head = f"{_count(candidates, noun)} for {problems}{apart}"
     protocols = summary["protocols"]
     if not protocols:
         return f"{head}: nothing was judged."
@@ -39,7 +40,11 @@ def _results(numbers: dict[str, Any], candidates: int, earlier_turns: int) -> st
     if not judged:
         return "none was judged"
     of = "" if judged == candidates or earlier_turns else f" of {judged} that count"
-    where = f"at the last turn of {_count(judged, 'trajectory')} " if earlier_turns else ""
+    where = ""
+    if earlier_turns:
+        all_turns = numbers["correct_turns"]
+        where = f"{all_turns or 'none'} {'are' if all_turns > 1 else 'is'} correct; "
+        where += f"at the last turn of {_count(judged, 'trajectory')} "
     said = f"{where}{numbers['correct']}{of} {'is' if numbers['correct'] == 1 else 'are'} correct"
     if not numbers["timed"]:
         return f"{said}, nothing was timed"

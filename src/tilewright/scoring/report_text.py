@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from tilewright.records import Correct, EvalReport, Failed, Finding, Incorrect, Rejected, Unjudged
+from tilewright.records.codes import FailureReason
 from tilewright.scoring.intervals import Interval, decide
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 """Decimal prefixes, the largest first."""
 
 
+COMPILER_ERROR = re.compile(r"\b(fatal )?error( [A-Z]?\d+)?: ")
+"""How compilers mark an error; lines before it name the function around it."""
 NOT_CERTAIN = "not certain"
 """Said of an interval that does not contain 1 and is too wide to be believed."""
 
@@ -64,7 +69,7 @@ def reason_of(report: EvalReport) -> str:
             # A stage may have a reason of its own name.
             same = outcome.reason.value == outcome.stage.value
             where = outcome.reason if same else f"{outcome.reason} in {outcome.stage}"
-            return cut(f"{where}: {_first(outcome.message)}")
+            return cut(f"{where}: {_telling(outcome)}")
         case Rejected():
             return cut("; ".join(item.summary for item in outcome.findings))
         case Unjudged():
@@ -75,6 +80,14 @@ def finding_text(finding: Finding) -> str:
     """Return a finding in one line."""
     weight = "decisive: " if finding.weight == "decisive" else ""
     return f"{weight}{finding.check}: {finding.summary}"
+
+
+def _telling(failed: Failed) -> str:
+    """Return the line of a message that tells most: a compiler's first error, else the first."""
+    lines = failed.message.strip().split("\n")
+    if failed.reason == FailureReason.BUILD:
+        return next(filter(COMPILER_ERROR.search, lines), lines[0])
+    return lines[0]
 
 
 def _first(text: str) -> str:

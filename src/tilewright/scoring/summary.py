@@ -131,9 +131,10 @@ def _of_protocol(
 
 
 def _of_all(turns: Sequence[Turn], protocol: Protocol, weak: Collection[str]) -> dict[str, Any]:
-    """Return the best of all turns; the other numbers are of the last turn of each trajectory."""
+    """Return numbers of all turns; the others are of the last turn of each trajectory."""
     judged, *_ = _counted(turns, protocol, _left_out(protocol, weak), ())
-    return {"best_of_all_turns": _faster(judged)["best"]}
+    correct = sum(item.verdict == "correct" for _, item in judged)
+    return {"best_of_all_turns": _faster(judged)["best"], "correct_turns": correct}
 
 
 def _faster(judged: Sequence[tuple[str, EvalSummary]]) -> dict[str, Any]:

@@ -54,6 +54,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 TEXTS = "POST /v1/evaluations takes `code` and `problem`"
+CODE = "code: expected text, or an object that has the text of each file by its name"
 FIELDS = {*schemas.Submission.model_fields, *evaluations.TextSubmission.model_fields}
 """Fields of submissions, for a message about a misspelt one."""
 
@@ -149,20 +150,25 @@ async def _invalid_request(_: Request, error: Exception) -> JSONResponse:
         {"loc": [str(part) for part in item["loc"]], "msg": _said(item), "type": item["type"]}
         for item in error.errors()[:MAX_ERRORS]
     ]
-    return JSONResponse({"detail": rows}, 422)
+    # A field of several types has a fault for each of them.
+    alone = {row["msg"]: row for row in rows}
+    return JSONResponse({"detail": list(alone.values())}, 422)
 
 
 def _said(fault: Mapping[str, Any]) -> str:
     """Return a fault of a request in words; `loc` begins with where the field stands."""
     if fault["type"] == "json_invalid":
         return f"the body is not JSON from character {fault['loc'][-1]} on"
-    path = ".".join(map(str, fault["loc"][1:]))
+    where = fault["loc"][1:]
+    if where[:1] == ("code",) and fault["type"] in ("string_type", "dict_type"):
+        return CODE
+    path = ".".join(map(str, where))
     if not path:
         return "the body must be a JSON object, sent with content-type: application/json"
     hint = ""
     if fault["type"] == "extra_forbidden":
         elsewhere = path in evaluations.TextSubmission.model_fields
-        hint = TEXTS if elsewhere else suggestion(path, FIELDS)
+        hint = TEXTS if elsewhere else suggestion(path, FIELDS, 0.7) or "/docs lists all fields"
     return "; ".join(filter(None, (with_path(path, fault, quotes=False), hint)))
 
 

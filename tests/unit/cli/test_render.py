@@ -80,6 +80,22 @@ def test_a_failure_names_its_stage_once():
     )
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "candidate.cpp:3:5: error: 'y' was not declared",
+        "candidate.cpp:1:10: fatal error: x: No such file or directory",
+        "candidate.cu(12): error: expected a ;",
+        "k.cu(7): error C2065: 'y': undeclared identifier",
+    ],
+)
+def test_the_reason_of_a_build_is_the_compilers_first_error(line):
+    message = f"BuildError: candidate.cpp: In function 'int f()':\n{line}\n    3 | y"
+    failed = Failed(stage="build", reason="build", message=message)
+    report = reports.failed().model_copy(update={"outcome": failed})
+    assert reason_of(report) == f"build: {line}"
+
+
 def test_the_roofline_of_a_tiny_case_is_left_out():
     """At the ceilings, its work takes less than a microsecond."""
     made = on_a_gpu()

@@ -70,6 +70,17 @@ def test_the_reproducer_is_named_only_for_a_failure():
     assert "reproduce.py" not in to_text(answers_view(reports.correct(), SCRIPT))
 
 
+def test_a_failure_shows_its_whole_message_once():
+    text = to_text(answers_view(reports.failed(), SCRIPT))
+    assert text.count("ValueError: boom") == 1
+    assert "fast.py:3 in add_relu: raise ValueError" in text
+    lines = "\n".join(f"line {number}" for number in range(40))
+    outcome = reports.failed().outcome.model_copy(update={"message": lines})
+    long = to_text(answers_view(reports.failed().model_copy(update={"outcome": outcome}), SCRIPT))
+    assert "line 6" in long
+    assert "33 more; --full shows them." in long
+
+
 def test_the_reason_of_a_rejection_is_told_once():
     made = reports.rejected()
     (finding,) = made.outcome.findings

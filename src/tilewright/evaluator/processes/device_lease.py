@@ -6,8 +6,10 @@ A stream of shared leases could keep one that wants the device for itself waitin
 
 from __future__ import annotations
 
+import os
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
@@ -28,6 +30,7 @@ class DeviceLease:
         self._queue: IO[str]
         self._first = False
         """Whether no lease may begin before this one."""
+        self._held_alone = False
         self._patient_until = time.monotonic() + PATIENCE_S
 
     def try_take(self) -> bool:
@@ -39,7 +42,25 @@ class DeviceLease:
         taken = (try_share if self._shared else try_lock)(self._device)
         if taken or not self._first:
             unlock(self._queue)
+        if taken and not self._shared:
+            self._held_alone = True
+            self._write_holder(str(os.getpid()))
         return taken
+
+    def holder(self) -> int | None:
+        """Return the process that holds the device alone; `None`: several do, or it is unknown."""
+        with suppress(OSError, ValueError):
+            pid = int(Path(self._device.name).read_text(encoding="ascii"))
+            # A process that was killed leaves its number behind.
+            return pid if os.path.exists(f"/proc/{pid}") else None
+        return None
+
+    def _write_holder(self, text: str) -> None:
+        """Tell who holds the device. A full disk costs only this note."""
+        with suppress(OSError):
+            self._device.truncate(0)
+            self._device.write(text)
+            self._device.flush()
 
     def __enter__(self) -> Self:
         self._device = self._files.enter_context(open_lock(self._name))
@@ -53,4 +74,6 @@ class DeviceLease:
         trace: TracebackType | None,
     ) -> None:
         """Give the lease back, if it was taken."""
+        if self._held_alone:
+            self._write_holder("")
         self._files.close()

@@ -309,7 +309,10 @@ class DeviceHost:
             notice_at = time.monotonic() + LEASE_NOTICE_S
             while not lease.try_take():
                 if time.monotonic() > notice_at:
-                    waiting(f"device {name} is in use by another evaluation; waiting for it")
+                    pid = lease.holder()
+                    whose = "" if pid is None else f" (process {pid})"
+                    text = f"device {name} is in use by another evaluation{whose}; waiting for it"
+                    waiting(text)
                     notice_at = math.inf
                 watch()
                 # The holder may need the memory that we keep for later.

@@ -6,6 +6,7 @@ Anything else that a runner sends is a protocol error of the candidate.
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from tilewright.evaluator.processes.sandbox_policy import is_hidden_module
 from tilewright.records import Failed, Outcome, Unjudged
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
+from tilewright.scoring.report_text import engineering
 from tilewright.wire.frames import Fields, Frame, FrameError
 
 NAMES_BYTES = 512 << 10
@@ -22,6 +24,8 @@ HIDDEN_MODULE = (
 """Text that a failure adds if a folder that the sandbox does not show has the module."""
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
 MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
+_ALLOCATION = re.compile(r"you tried to allocate (\d{1,30}) bytes")
+"""The text of torch about an allocation on a CPU that failed."""
 WEIGHT_DTYPES = (
     *("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
     *("complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool"),
@@ -151,7 +155,11 @@ class ErrorReport(SelfReported):
     def described(self) -> str:
         """Return type, message and traceback, and which option shows a missing module."""
         hint = HIDDEN_MODULE if is_hidden_module(self.missing) else ""
-        return "\n".join([f"{self.type}: {self.message}{hint}", *self.traceback])
+        lines = [f"{self.type}: {self.message}{hint}", *self.traceback]
+        if found := _ALLOCATION.search(self.message):
+            size = engineering(float(found[1]), "B")
+            lines.insert(0, f"it tried to allocate {size} at once, more memory than it may have")
+        return "\n".join(lines)
 
 
 class Built(SelfReported):

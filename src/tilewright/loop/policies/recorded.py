@@ -30,7 +30,8 @@ class Recorded:
         self, folder: Path, *, strict: bool = False, warn: Callable[[str], None] = lambda _: None
     ) -> None:
         self.name = "recorded:bundled" if folder == BUNDLED_RUN else f"recorded:{folder}"
-        self._strict, self._warn, self._warned = strict, warn, False
+        # The prompts of the bundled run hold times of another machine, so they always differ.
+        self._strict, self._warn, self._warned = strict, warn, folder == BUNDLED_RUN
         self._replies: dict[tuple[str, int, int], tuple[str, Reply]] = {}
         for event in read_events(folder):
             if isinstance(event, TurnFinished) and event.turn.reply is not None:

@@ -80,7 +80,7 @@ def load(
             out = (TensorStruct * len(results))(*[struct_of(value) for value in results])
             code = launches.measured(function, into, len(inputs), out, len(results))
             if code != 0:
-                raise RuntimeError(f"{entry} returned {code}")
+                raise RuntimeError(f"{entry} returned {code}; it must return 0 if all went well")
         elif not launches.timed:
             poison(results)
         launches.count += 1

@@ -34,6 +34,22 @@ def test_shared_leases_are_held_together(name):
                 assert not other.try_take()
 
 
+def test_the_holder_is_known_while_it_holds_the_device_alone(name):
+    with DeviceLease(name, shared=False) as waiting:
+        with DeviceLease(name, shared=False) as alone:
+            assert waiting.holder() is None
+            assert alone.try_take()
+            assert waiting.holder() == os.getpid()
+        assert waiting.holder() is None
+        with DeviceLease(name, shared=True) as shared:
+            assert shared.try_take()
+            assert waiting.holder() is None
+    # A process that was killed left its number.
+    (lease_folder() / f"{name}.lock").write_text("999999999")
+    with DeviceLease(name, shared=False) as waiting:
+        assert waiting.holder() is None
+
+
 def test_shared_leases_pass_a_waiter_that_is_patient(name):
     with DeviceLease(name, shared=True) as first, DeviceLease(name, shared=False) as alone:
         assert first.try_take()

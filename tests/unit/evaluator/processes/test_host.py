@@ -125,7 +125,7 @@ def test_a_second_host_waits_for_the_lease_and_reports_it(host, tmp_path, monkey
 
     assert order == ["first", "second"]
     assert len(said) == 1
-    assert "in use by another evaluation" in said[0]
+    assert f"in use by another evaluation (process {os.getpid()})" in said[0]
 
 
 def test_leases_are_shared_among_those_that_time_nothing(host, tmp_path):

@@ -271,6 +271,17 @@ def test_a_failure_reason_follows_the_exception_type(type_, message, reason):
     assert failure_of(said, "correctness").reason == reason
 
 
+def test_a_failed_allocation_is_told_in_plain_words_first():
+    raw = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+    raw += "160000000000 bytes. Error code 12"
+    said = ErrorReport(during="call", type="RuntimeError", message=raw, traceback=["c.py:3 in f"])
+    assert failure_of(said, "correctness").message.split("\n") == [
+        "it tried to allocate 160 GB at once, more memory than it may have",
+        f"RuntimeError: {raw}",
+        "c.py:3 in f",
+    ]
+
+
 def test_a_module_in_a_hidden_folder_names_the_option(tmp_path, monkeypatch):
     (tmp_path / "own_steps.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
