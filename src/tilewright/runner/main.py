@@ -34,8 +34,9 @@ from tilewright.wire.names import COMPILED_BY_TRITON
 from tilewright.wire.tensors import build, dtype_name
 
 ROOT = "/tmp/candidate"
-OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 """Folder inside the sandbox that holds the implementation's files."""
+OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
+"""Folder of this program, whose frames tell the author of a candidate nothing."""
 MAX_MESSAGE, MAX_TRACEBACK_LINES = 4000, 12
 """Characters of a reported error message; lines of its traceback."""
 _malloc_trim = ctypes.CDLL(None).malloc_trim
