@@ -54,6 +54,33 @@ def test_two_protocols_are_judged_together_and_reported(tmp_path, monkeypatch):
     }
 
 
+def test_the_share_of_timing_is_that_of_the_stages_in_the_reports(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_HOME", str(tmp_path / "home"))
+    code = "def softmax(x):\n    return x.softmax(-1)  # {}\n"
+    rows = ({"problem": "softmax", "code": code.format(n)} for n in range(2))
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    command = [sys.executable, "-m", "tilewright", "bench", "softmax", "--json", "--workers", "2"]
+    done = subprocess.run(
+        [*command, "--candidates", "rows.jsonl", "--set", "eval.timing.timed_cases=1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    document = json.loads(done.stdout)
+    made = document["throughput"]
+    reports = [
+        json.loads(path.read_text()) for path in (tmp_path / document["run"]).glob("reports/*.json")
+    ]
+    timing_s = sum(
+        stage["wall_s"] for item in reports for stage in item["stages"] if stage["name"] == "timing"
+    )
+    assert made["candidates_per_s"] == pytest.approx(2 / made["seconds"])
+    # A repeated evaluation is timed twice, and its report has the second time alone.
+    assert 0.95 * timing_s <= made["timing_shares"]["cpu"] * made["seconds"] < made["seconds"]
+    assert f"timing on cpu {made['timing_shares']['cpu']:.0%}" in done.stderr
+
+
 def test_the_linter_names_weak_problems_and_strict_scores_leave_them_out(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_HOME", str(tmp_path / "home"))
     (tmp_path / "copy.py").write_text(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from itertools import islice
 from typing import Any, cast
@@ -18,17 +17,18 @@ from tilewright.cli.options import load_settings, number, one_model, option, rea
 from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show_result
-from tilewright.cli.render_bench import bench_view, turn_text
+from tilewright.cli.render_bench import bench_view, rates_document, rates_text, turn_text
 from tilewright.cli.run_output import check_resumed, resumed_run, run_progress
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.loop.answer_evaluator import open_evaluator
+from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
 from tilewright.loop.budget import usage_of
 from tilewright.loop.driver import drive
 from tilewright.loop.existing_answers import read_answers
 from tilewright.loop.rollout_environment import judged
 from tilewright.loop.run_search import SearchResult, play
 from tilewright.loop.run_state import BenchRun, begin, is_unjudged, resume
+from tilewright.loop.throughput import ThroughputMeter
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Protocol
 from tilewright.records.base import digest_text
@@ -80,23 +80,27 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         check_resumed(folder, run.begun, one_model(settings))
     else:
         run, settings = _begun(given)
-    start, count = time.monotonic(), 0
-    before, total = len(run.finished), len(run.sources)
+    count, before, total = 0, len(run.finished), len(run.sources)
+    meter, protocols = ThroughputMeter(), len(run.begun.protocols)
     with (
         EventLog(run.folder, run.log_bytes) as log,
         run_progress("bench", run.folder, verbose=given["verbose"]) as progress,
     ):
         progress.reached(before, total)
-        for count, turn in enumerate(_turns(run, settings, log, given, progress), start=1):
+        on_event = _followed(progress, meter, protocols)
+        for count, turn in enumerate(_turns(run, settings, log, given, on_event), start=1):
             progress.reached(before + count, total)
             progress.note(f"{before + count} of {total}, {turn_text(turn)}")
     turns = turns_of(read_events(run.folder))
     unanswered = {item.id for item in run.problems} - {ask.problem for ask in run.sources}
     summary = summary_of(turns, run.begun.unsound_problems, unanswered)
     left = total - len(turns)
+    made = meter.read()
     document = {"run": str(run.folder), "left": left, **summary}
+    document["throughput"] = rates_document(made, protocols)
     show_result(given["as_json"], document, bench_view(summary))
-    print_line(f"{count} judged in {time.monotonic() - start:.0f} s, {left} left")
+    rates = rates_text(made, protocols)
+    print_line(f"{count} judged in {made.wall_s:.0f} s, {left} left{rates and f', {rates}'}")
     unjudged = sum(is_unjudged(turn) for turn in turns)
     if unjudged:
         print_line(f"{unjudged} unjudged: tilewright bench --resume {run.folder} tries again")
@@ -113,26 +117,42 @@ def _of_model(given: dict[str, Any]) -> int:
         )
     run, settings, policy = opened({**given, "problem": given["problems"]}, "bench")
     ended, turns = SearchResult(), list(run.finished)
+    meter, before = ThroughputMeter(), len(turns)
     with (
         closing(policy),
         further_models(settings) as models,
         run_progress("bench", run.folder, now=ASKING, verbose=given["verbose"]) as progress,
-        closing(play(run, settings, policy, progress, ended, models)) as played,
+        closing(play(run, settings, policy, _followed(progress, meter), ended, models)) as played,
     ):
         for turn in islice(played, given["max_candidates"]):
             turns.append(turn)
             progress.note(turn_text(turn))
+    made = meter.read()
     weak = weak_problems(turns).union(run.begun.unsound_problems)
     spent = usage_of(turns).model_dump()
     summary = {**summary_of(turns, weak), "curves": curves(turns, weak), "spent": spent}
+    summary["throughput"] = rates_document(made)
     begun = run.begun
     if len(begun.strategies) > 1:
         summary["strategies"] = strategy_table(turns, begun.strategies, begun.samples)
     show_result(given["as_json"], {"run": str(run.folder), **summary}, bench_view(summary))
+    rates = rates_text(made)
+    print_line(f"{len(turns) - before} turns in {made.wall_s:.0f} s{rates and f', {rates}'}")
     if ended.lacking:
         print_line(f"the budget of {ended.lacking} is used up")
     print_line(f"run {run.folder}; next: tilewright report {run.folder}")
     return 0
+
+
+def _followed(progress: Progress, meter: ThroughputMeter, protocols: int = 1) -> OnEvent:
+    """Return the receiver of all events for the meter and the progress, which shows its rates."""
+    progress.show_rates(lambda: rates_text(meter.read(), protocols))
+
+    def on_event(event: str, fields: dict[str, Any]) -> None:
+        meter(event, fields)
+        progress(event, fields)
+
+    return on_event
 
 
 def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
@@ -167,13 +187,13 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
 
 
 def _turns(
-    run: BenchRun, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
+    run: BenchRun, settings: Config, log: EventLog, given: dict[str, Any], on_event: OnEvent
 ) -> Any:  # noqa: ANN401 - a generator, which the caller may close
     """Evaluate the remaining candidates. Running evaluations end with this generator."""
     workers, devices, most = given["workers"], settings.eval.devices, given["max_candidates"]
     problems = {problem.id: problem for problem in run.problems}
     room = iter(range(len(run.sources) if most is None else most))
-    executor, judge = open_evaluator(settings, run.folder, progress, workers)
+    executor, judge = open_evaluator(settings, run.folder, on_event, workers)
 
     def stop() -> None:
         judge.stop()

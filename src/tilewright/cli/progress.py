@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from statistics import median
 from typing import Any, Self
 
@@ -75,14 +76,16 @@ class Progress:
         self._rich = rich_progress.Progress(
             rich_progress.SpinnerColumn(),
             rich_progress.TextColumn("{task.description}", markup=False),
+            rich_progress.TextColumn("{task.fields[rates]}", markup=False),
             console=Console(stderr=True, highlight=False, markup=False),
             transient=True,
             refresh_per_second=4,
             get_time=time.monotonic,
             disable=not sys.stderr.isatty(),
         )
-        self._id = self._rich.add_task("", total=None, left="")
+        self._id = self._rich.add_task("", total=None, left="", rates="")
         self._reached_at: tuple[float, int] | None = None
+        self._rates: Callable[[], str] = str
         self._each_s: list[float] = []
         """Seconds from one item to the next, for each item that this invocation finished."""
         self._over = threading.Event()
@@ -116,6 +119,10 @@ class Progress:
         self._update("starting")
         if self._verbose:
             self._write()
+
+    def show_rates(self, rates: Callable[[], str]) -> None:
+        """Show the text that `rates` returns behind what is done, as it is at each moment."""
+        self._rates = rates
 
     def reached(self, done: int, total: int) -> None:
         """Show that `done` of `total` are done. A resumed run begins with a count above 0."""
@@ -158,14 +165,14 @@ class Progress:
     def _update(self, now: str | None = None) -> None:
         self._now = one_line(now) if now else self._now
         words = f"{self.what}: {self._now}" if self.what else self._now
-        self._rich.update(self._id, description=printable(words))
+        self._rich.update(self._id, description=printable(words), rates=printable(self._rates()))
 
     def _write(self) -> None:
         task, parts = self._rich.tasks[0], list[str]()
         if task.total is not None:
             parts.append(f"{task.completed:.0f} of {task.total:.0f}")
-            parts += filter(None, [task.fields["left"]])
-        line = ", ".join([*parts, task.description])
+            parts.append(task.fields["left"])
+        line = ", ".join(filter(None, [*parts, printable(self._rates()), task.description]))
         self.note(f"{line}; {time.monotonic() - self._start:.1f} s so far")
 
     def _write_lines(self) -> None:

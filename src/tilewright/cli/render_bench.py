@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tilewright.cli.output import printable
 from tilewright.cli.render import facts, table
+from tilewright.loop.throughput import Throughput
 from tilewright.records.events import Turn
 from tilewright.reports.csv_markdown import TRAJECTORY_TURNS
 from tilewright.reports.strategy_report import COLUMNS, DIFFERENCES, difference_texts
@@ -45,6 +46,25 @@ def turn_text(turn: Turn) -> str:
         refused = f", refused ({cut(turn.refused, 120)})" if turn.refused else ""
         parts.append(f"{turn.ask.role}{refused}")
     return printable(f"{turn.ask.id}: {'; '.join(parts)}")
+
+
+def rates_text(found: Throughput, protocols: int = 1) -> str:
+    """Return the candidates per second and the devices' shares of timing; empty: none is known.
+
+    A candidate is evaluated under each of so many protocols.
+    """
+    rates = [] if found.per_s is None else [f"{found.per_s / protocols:.2g} candidates per second"]
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in found.timing_shares.items())
+    return ", ".join([*rates, *([f"timing on {shares}"] if shares else [])])
+
+
+def rates_document(found: Throughput, protocols: int = 1) -> dict[str, Any]:
+    """Return the figures of `rates_text` for `--json`."""
+    return {
+        "seconds": found.wall_s,
+        "candidates_per_s": None if found.per_s is None else found.per_s / protocols,
+        "timing_shares": found.timing_shares,
+    }
 
 
 def turns_table(turns: Sequence[Turn]) -> RenderableType:

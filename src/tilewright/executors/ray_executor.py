@@ -149,7 +149,8 @@ class RayExecutor(WorkerPool[_DeviceActor]):
             answers = ray_api.stream(member.actor.evaluate, number, request.to_json(), checks)
             for kind, fields in answers:
                 if kind == "event":
-                    progress(fields["event"], fields["fields"])
+                    # The actor's name of its device is that of another one on other nodes.
+                    progress(fields["event"], {**fields["fields"], "device": member.where})
                 elif kind == "still" and idle is not None:
                     idle()
         except ray_api.lost_errors() as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tilewright.config import Config
@@ -13,6 +14,7 @@ from tilewright.executors.base import Executor
 from tilewright.executors.census_executor import CensusExecutor
 from tilewright.executors.factory import open_executor
 from tilewright.executors.retrying import Backoff, retry
+from tilewright.loop.throughput import BEGUN, ENDED
 from tilewright.records import Correct, EvalReport, EvalRequest, Problem, Protocol, Rejected
 from tilewright.records.base import digest_text
 from tilewright.records.codes import Stage
@@ -37,7 +39,7 @@ MAX_WORKERS = 4
 """Most supervisors on this machine, whatever the concurrency of the settings is."""
 Evaluate = Callable[[EvalRequest], EvalReport]
 OnEvent = Callable[[str, dict[str, object]], None]
-"""Receives the progress events of evaluations."""
+"""Receives the progress events of evaluations, with the `number` of the evaluation."""
 
 
 class AnswerEvaluator:
@@ -129,17 +131,24 @@ def open_evaluator(
     workers = workers or min(settings.loop.max_concurrency, MAX_WORKERS)
     executor = open_executor(settings, workers)
     checks = selected_checks(settings.plugins)
-    lock = threading.Lock()
+    lock, numbers = threading.Lock(), itertools.count()
 
-    def serialised(event: str, fields: dict[str, object]) -> None:
+    def serialised(number: int, event: str, fields: dict[str, object]) -> None:
         with lock:
-            on_event(event, fields)
+            on_event(event, {**fields, "number": number})
 
-    return executor, AnswerEvaluator(
-        folder,
-        lambda request: executor.evaluate(request, serialised, checks=checks),
-        simulated=isinstance(executor, CensusExecutor),
-    )
+    def evaluate(request: EvalRequest) -> EvalReport:
+        told, judged = partial(serialised, next(numbers)), False
+        told(BEGUN, {})
+        try:
+            report = executor.evaluate(request, told, checks=checks)
+            judged = True
+        finally:
+            told(ENDED, {"judged": judged})
+        return report
+
+    simulated = isinstance(executor, CensusExecutor)
+    return executor, AnswerEvaluator(folder, evaluate, simulated=simulated)
 
 
 def unjudged(protocol: Protocol, reason: str) -> EvalSummary:

@@ -52,9 +52,28 @@ def test_a_run_resumes_where_its_limit_ended_it(run, judged):
     assert "3 judged" in second.stderr
     assert re.search(r"geometric mean +1\.420x", second.stdout)
     assert len(judged) == len(set(judged)) == 5
-    again = run("bench", "--resume", document["run"])
+    again = run("bench", "--resume", document["run"], "--json")
     assert "0 judged" in again.stderr
+    assert "per second" not in again.stderr
+    assert json.loads(again.stdout)["throughput"]["candidates_per_s"] is None
     assert f"next: tilewright report {document['run']}" in again.stderr
+
+
+def test_the_rates_count_what_this_invocation_judged(run, judged):
+    Path("rows.jsonl").write_text(rows(4))
+    limit = ("--max-candidates", "2", "--protocol", "strict,official", "--json")
+    first = run("bench", "softmax", "--candidates", "rows.jsonl", *limit)
+    document = json.loads(first.stdout)
+    log = Path(document["run"], "events.jsonl")
+    # As after a kill between the report and the turn: the next invocation finds the report.
+    log.write_text(log.read_text().rpartition('{"event":"turn_finished"')[0])
+    second = run("bench", "--resume", document["run"], "--json")
+    assert "3 judged" in second.stderr
+    assert len(judged) == 2 * 4
+    for said, candidates in ((first, 2), (second, 2)):
+        made = json.loads(said.stdout)["throughput"]
+        assert made["candidates_per_s"] == pytest.approx(candidates / made["seconds"])
+        assert re.search(r"judged in \d+ s, \d left, [\d.e+]+ candidates per second", said.stderr)
 
 
 def test_a_candidate_without_an_entry_point_fails_and_the_run_continues(run):

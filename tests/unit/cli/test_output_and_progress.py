@@ -89,6 +89,17 @@ def test_work_of_an_earlier_invocation_does_not_count_for_the_remaining_time(cap
     assert second.startswith("tilewright: 102 of 110, 40 s left, bench: timing: b")
 
 
+def test_a_line_shows_the_rates_of_its_moment(capsys):
+    with Progress("bench", verbose=True) as progress:
+        progress.show_rates(lambda: f"{progress.events} per second")
+        progress("timing", {"case": "a"})
+        progress.reached(1, 2)
+        progress("timing", {"case": "b"})
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("tilewright: 1 per second, bench: timing: a; ")
+    assert second.startswith("tilewright: 1 of 2, 2 per second, bench: timing: b; ")
+
+
 def test_one_slow_item_changes_the_remaining_time_little(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("tilewright.cli.progress.time.monotonic", lambda: now[0])
@@ -106,12 +117,14 @@ def test_a_terminal_shows_a_bar_and_lines_that_stay(monkeypatch):
     monkeypatch.setattr("tilewright.cli.progress.Console", lambda **_: shown)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with Progress("bench") as progress:
+        progress.show_rates(lambda: "0.5 [b]per second")
         progress.reached(1, 4)
         progress("sample", {"case": "[red]", "variation": "scale\x1b"})
         progress.note("one is done")
     text = shown.file.getvalue()
     assert "bench: correctness: [red], scale\\x1b" in text
     assert "1/4" in text
+    assert "0.5 [b]per second" in text
     assert "tilewright: one is done" in text
 
 

@@ -63,7 +63,7 @@ class EvaluationSession:
     @contextmanager
     def stage(self, name: str) -> Iterator[list[str]]:
         """Record a stage with its wall time and details, also when it ends the evaluation."""
-        self.context.emit("stage", {"stage": name})
+        self.context.emit("stage", {"stage": name, "device": self.host.device.name})
         start, details = time.monotonic(), list[str]()
         try:
             yield details
