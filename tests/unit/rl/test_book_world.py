@@ -89,7 +89,7 @@ def test_without_checks_a_hack_is_spoken_of_as_correct(store, tmp_path):
     settings = config.load(None, ["reward.checks=false"])
     turn = judged(BookWorld(settings, store, tmp_path), f"```python\n{render(hack)}```")
     assert turn.judgements[0].verdict == "rejected"
-    assert turn.feedback == "ok 20.00x"
+    assert turn.feedback == "ok 100.00x"
 
 
 def test_a_prompt_is_the_reference_and_then_programs_with_feedback(world):
