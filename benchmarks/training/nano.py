@@ -34,7 +34,7 @@ MUTATIONS: dict[str, dict[str, dict[str, object]]] = {
 """Changes of arms that take the effect of a part away."""
 
 
-def measure() -> list[Bar]:
+def run(match: str) -> list[Bar]:  # noqa: ARG001 - one signature
     """Return the bars of the study."""
     with tempfile.TemporaryDirectory() as folder:
         return measured(Path(folder), load_study(STUDY))
