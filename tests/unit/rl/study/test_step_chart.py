@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+import pytest
+
 from tilewright.rl.study.step_chart import step_chart
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -30,6 +32,20 @@ def test_every_point_lies_inside_of_the_picture():
             x, y = map(float, point.split(","))
             assert 0 <= x <= 640
             assert 0 <= y <= 300
+
+
+@pytest.mark.parametrize(
+    ("most", "ticks"),
+    [
+        (0.68, ["0", "0.2", "0.4", "0.6", "0.8"]),
+        (4.74, ["0", "1", "2", "3", "4", "5"]),
+        (1.0, ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
+    ],
+)
+def test_the_axis_has_round_numbers(most, ticks):
+    labels = ElementTree.fromstring(step_chart("t", {"a": [[0.0, most]]})).findall(f"{SPACE}text")
+    found = [item.text for item in labels if item.attrib.get("text-anchor") == "end"]
+    assert found == ticks
 
 
 def test_names_are_escaped_and_the_note_is_shown():
