@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,9 +20,17 @@ pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
 
 from tilewright.cli.main import cli
+from tilewright.families.nano.problem_files import compositions_of, reference_of
+from tilewright.families.nano.program_slots import space
+from tilewright.families.nano.program_text import render
+from tilewright.rl.book_world import MAX_FEEDBACK_CHARS
+from tilewright.rl.data.cold_start import cold_start
+from tilewright.rl.engines.trl.models import fresh_tokenizer
 from tilewright.rl.study.study_config import load_study
 from tilewright.rl.study.study_folder import bests_of, figures_of, finished_model
 from tilewright.rl.study.study_log import LOG
+from tilewright.rl.synthetic_verdicts import synthetic_store
+from tilewright.rl.training_config import FreshSection
 
 SMALL = {
     "name": "small",
@@ -130,3 +140,27 @@ def test_a_failing_gate_runs_no_arm(study, config, tmp_path):
     assert "no arm was run" in done.output
     assert "change cold_start.mix" in done.output
     assert not (folder / "arms").exists()
+
+
+def test_three_turns_of_the_study_on_a_gpu_fit_into_its_context():
+    """No program of the family is cut off, and the longest conversation has room."""
+    found = load_study("nano.yaml")
+    sampling = found.training["overrides"]["sampling"]
+    store = synthetic_store(Path("synthetic.gz"), "train")
+    rows = cold_start(
+        "train", store, found.cold_start.shares(), count=1500, turns=3, seed=0, extent="census"
+    )
+    texts = [message["content"] for row in rows for message in row["messages"]]
+    section = FreshSection(**found.training["model"]["from_scratch"])
+    tokenizer = fresh_tokenizer(texts, section)
+    count = lambda text: len(tokenizer(text)["input_ids"])  # noqa: E731
+    problems = [item for group in ("train", "held_out") for item in compositions_of(group)]
+    programs = [count(render(program)) for item in problems for program in space(item)]
+    # The end token is one more.
+    assert max(programs) < sampling["reply_tokens"]
+    assert statistics.median(programs) >= 40
+    roles = sampling["turns"] * 2
+    longest = max(count(reference_of(item)) for item in problems)
+    longest += sampling["turns"] * sampling["reply_tokens"] + roles
+    longest += (sampling["turns"] - 1) * MAX_FEEDBACK_CHARS
+    assert longest <= sampling["context_tokens"] <= section.positions

@@ -38,7 +38,7 @@ MISSING = "missing"
 NOT_IN_STORE = "not_in_store"
 """Label of the verdict of a program that the store lacked when the reply came."""
 MAX_FEEDBACK_CHARS = 80
-"""Most characters of a feedback: at most 32 tokens, so that three turns always fit the context."""
+"""Most characters of a feedback, and so most of its tokens: three turns fit into 1,024 tokens."""
 
 
 def off_store_share(turns: Iterable[Turn | None]) -> float | None:

@@ -63,6 +63,11 @@ def test_a_wrong_setting_of_an_arm_is_found_before_anything_runs(tmp_path):
         check_study(folder)
 
 
+@pytest.mark.parametrize("name", ["nano.yaml", "nano-rehearsal.yaml"])
+def test_the_studies_that_come_with_tilewright_can_be_trained(tmp_path, name):
+    check_study(open_study(tmp_path, load_study(name)))
+
+
 def test_changes_become_values_of_set():
     assert settings_text({"a.b": False, "c": "off", "d": None}) == [
         "a.b=false", 'c="off"', "d=null",
