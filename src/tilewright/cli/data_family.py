@@ -26,7 +26,12 @@ from tilewright.rl.book_world import LiveEvaluator
 from tilewright.rl.data import family_rows
 from tilewright.rl.data.cold_start import ColdStartMix, cold_start
 from tilewright.rl.synthetic_verdicts import synthetic_store
-from tilewright.rl.verdict_census import census_programs, store_key, take_census
+from tilewright.rl.verdict_census import (
+    census_programs,
+    judging_settings,
+    store_key,
+    take_census,
+)
 from tilewright.rl.verdict_store import SYNTHETIC, VerdictStore
 
 TARGET_HELP = "FILE.jsonl, FILE.parquet, or a folder that `datasets.load_from_disk` reads."
@@ -123,10 +128,8 @@ def verdicts(name: str, target: str, files: tuple[str, ...], minutes: int, **giv
     codes = [canonical(_text_of(file)) for file in files]
     programs = [(problems[0], code) for code in codes] if codes else census_programs(problems)
     store = VerdictStore.read(Path(target), key)
-    section = settings.eval.model_copy(update={"rules": key.rules})
     with Progress("verdicts") as progress, tempfile.TemporaryDirectory() as folder:
-        judging = settings.model_copy(update={"eval": section})
-        evaluator = LiveEvaluator(judging, Path(folder), progress)
+        evaluator = LiveEvaluator(judging_settings(settings, key), Path(folder), progress)
         until = time.monotonic() + 60 * minutes
         try:
             done = take_census(store, programs, evaluator, until=until, reached=progress.reached)

@@ -47,6 +47,12 @@ def store_key(settings: Config) -> StoreKey:
     return StoreKey(protocol=section.protocol, rules=rules, evaluator=__version__, device=device)
 
 
+def judging_settings(settings: Config, key: StoreKey) -> Config:
+    """Return settings under which programs are evaluated by the rules of a store."""
+    section = settings.eval.model_copy(update={"rules": key.rules})
+    return settings.model_copy(update={"eval": section})
+
+
 def census_programs(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str]]:
     """Yield the programs of the census, each with its problem."""
     for problem in problems:

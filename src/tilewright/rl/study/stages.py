@@ -11,8 +11,9 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,20 @@ from typing import Any
 from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError, writing
 from tilewright.problems.imported_sets import find_problems
+from tilewright.records import Problem
+from tilewright.rl.book_world import LiveEvaluator
 from tilewright.rl.data.cold_start import cold_start
 from tilewright.rl.study import study_folder
+from tilewright.rl.study.fresh_scores import FRESH, last_programs
 from tilewright.rl.study.study_folder import StudyFolder, run_in, stopped_because
 from tilewright.rl.synthetic_verdicts import synthetic_store
 from tilewright.rl.training_config import TrainConfig, load_training
-from tilewright.rl.verdict_census import census_programs
+from tilewright.rl.verdict_census import (
+    census_programs,
+    judging_settings,
+    store_key,
+    take_census,
+)
 from tilewright.rl.verdict_store import VerdictStore
 
 EXIT_S = 60.0
@@ -84,15 +93,22 @@ def settings_text(changes: dict[str, Any]) -> list[str]:
 
 
 def stages_of(folder: StudyFolder, shown: Shown) -> Iterator[Stage]:
-    """Yield the stages in order: census, cold start, gate, and each arm and seed."""
+    """Yield the stages: census, cold start, gate, each arm and seed, and fresh scores."""
     path = folder.path
-    if not folder.config.is_synthetic:
-        yield Stage("census", lambda: _census_left(folder) == 0, _census(folder, shown))
+    live = not folder.config.is_synthetic
+    if live:
+        marker = study_folder.CENSUS_DONE
+        evaluate = _evaluates(folder, study_folder.STORE, marker, lambda: _census(folder), shown)
+        yield Stage("census", (path / marker).exists, evaluate)
     yield Stage("cold start", lambda: folder.cold_model is not None, _cold_start(folder, shown))
     yield Stage("gate", lambda: (path / study_folder.GATE).exists(), _gate(folder, shown))
     for name, seed in folder.config.runs():
         yield Stage(f"arm {name}, seed {seed}", _arm_done(folder, name, seed),
                     _arm(folder, name, seed, shown))  # fmt: skip
+    if live:
+        again = lambda: last_programs(folder)  # noqa: E731
+        evaluate = _evaluates(folder, FRESH, study_folder.FRESH_DONE, again, shown)
+        yield Stage("fresh scores", (path / study_folder.FRESH_DONE).exists, evaluate)
 
 
 def run_stages(folder: StudyFolder, until: float, shown: Shown) -> list[str]:
@@ -140,26 +156,42 @@ def _add_seconds(folder: StudyFolder, name: str, seconds: float) -> None:
         (folder.path / study_folder.SECONDS).write_text(json.dumps(found), encoding="utf-8")
 
 
-def _census_left(folder: StudyFolder) -> int:
-    path = folder.path / study_folder.STORE
-    if not path.exists():
-        return -1
-    store = VerdictStore.read(path)
-    problems = find_problems(folder.config.group, load().home)
-    return sum(not store.evaluations(*item) for item in census_programs(problems))
+def _evaluates(
+    folder: StudyFolder,
+    name: str,
+    marker: str,
+    programs: Callable[[], Iterable[tuple[Problem, str]]],
+    shown: Shown,
+) -> Callable[[float], None]:
+    """Return a stage that evaluates programs into a store, and leaves a marker when all were."""
 
-
-def _census(folder: StudyFolder, shown: Shown) -> Callable[[float], None]:
     def run(until: float) -> None:
-        device = training_of(folder).settings.eval.device
-        minutes = max(int((until - time.monotonic()) / 60), 1)
-        words = ["data", "verdicts", folder.config.group, "--to", folder.store]
-        words += ["--device", device, "--minutes", str(minutes)]
-        _required("census", folder, words, until, shown)
-        if _census_left(folder):
+        settings = training_of(folder).settings
+        key = store_key(settings)
+        store = VerdictStore.read(folder.path / name, key)
+        judging = judging_settings(settings, key)
+        with tempfile.TemporaryDirectory() as place:
+            evaluator = LiveEvaluator(judging, Path(place), lambda *_: None)
+            try:
+                done = take_census(
+                    store,
+                    programs(),
+                    evaluator,
+                    until=until,
+                    reached=lambda count, total: shown(f"{count} of {total} programs"),
+                )
+            finally:
+                evaluator.close()
+        if time.monotonic() >= until and done.left:
             raise OutOfTime
+        # Those that are left are unjudged: another attempt is the user's decision.
+        (folder.path / marker).touch()
 
     return run
+
+
+def _census(folder: StudyFolder) -> Iterable[tuple[Problem, str]]:
+    return census_programs(find_problems(folder.config.group, load().home))
 
 
 def _cold_start(folder: StudyFolder, shown: Shown) -> Callable[[float], None]:

@@ -18,6 +18,7 @@ from tilewright.errors import RecordError, writing
 from tilewright.records.event_log import read_events
 from tilewright.records.events import RunStarted
 from tilewright.rl.study import study_folder
+from tilewright.rl.study.fresh_scores import fresh_log
 from tilewright.rl.study.study_config import StudyConfig
 from tilewright.rl.study.study_folder import StudyFolder
 
@@ -46,6 +47,7 @@ def study_log(folder: StudyFolder, seconds: dict[str, float]) -> dict[str, Any]:
         "device": _device(folder),
         "gate": json.loads(gate.read_text(encoding="utf-8")) if gate.exists() else [],
         "arms": arms,
+        "fresh": fresh_log(folder),
         "seconds": seconds,
     }
 

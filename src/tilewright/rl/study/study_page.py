@@ -62,6 +62,7 @@ def _lines(log: Mapping[str, Any], config: StudyConfig, charts: Sequence[str]) -
     yield from _directions(log, config)
     yield from _arms(log, config)
     yield from _bests(log)
+    yield from _fresh(log)
     yield "## Charts"
     yield ""
     for name in charts:
@@ -140,6 +141,24 @@ def _bests(log: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
+def _fresh(log: Mapping[str, Any]) -> Iterator[str]:
+    if not log["fresh"]:
+        return
+    yield "## Fresh scores"
+    yield ""
+    yield "The correct programs of the last steps were evaluated again after all training."
+    yield ""
+    yield from (
+        "| arm | fast@1.2 as stored | fresh | programs | median difference | largest |",
+        "| --- | --- | --- | --- | --- | --- |",
+    )
+    for name, row in log["fresh"].items():
+        shares = f"{_number(row['fast@1.2'])} | {_number(row['fresh_fast@1.2'])}"
+        logs = f"{_percent(row['median_log'])} | {_percent(row['most_log'])}"
+        yield f"| {name} | {shares} | {row['differences']:.0f} | {logs} |"
+    yield ""
+
+
 def _gate(log: Mapping[str, Any], config: StudyConfig) -> Iterator[str]:
     yield "## Gate"
     yield ""
@@ -186,6 +205,10 @@ def _resolved(found: Effect) -> str:
 
 def _points(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
+
+
+def _percent(log_ratio: float | None) -> str:
+    return "" if log_ratio is None else f"{100 * log_ratio:.1f} %"
 
 
 def _number(value: float | None) -> str:

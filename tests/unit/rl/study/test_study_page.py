@@ -40,6 +40,7 @@ def a_log(rejected=(0.0, 0.6), verdicts="synthetic"):
             }
             for name, end in ends.items()
         },
+        "fresh": {},
         "seconds": {"cold start": 80.0},
     }  # fmt: skip
 
@@ -73,6 +74,16 @@ def test_a_stopped_arm_and_a_failing_gate_are_shown():
 def test_the_best_programs_are_summed_up():
     page = study_pages(a_log())[PAGE]
     assert "| base | 0 | 96 | 2 | 4.00x |" in page
+
+
+def test_fresh_scores_are_shown_with_their_differences():
+    row = {
+        "fast@1.2": 0.5, "fresh_fast@1.2": 0.4, "differences": 7.0, "median_log": 0.012,
+        "most_log": None,
+    }  # fmt: skip
+    page = study_pages(a_log() | {"fresh": {"base, seed 0": row}})[PAGE]
+    assert "| base, seed 0 | 0.5 | 0.4 | 7 | 1.2 % |  |" in page
+    assert "Fresh scores" not in study_pages(a_log())[PAGE]
 
 
 def test_synthetic_figures_say_so_in_text_pictures_and_file_names():
