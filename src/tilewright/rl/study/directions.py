@@ -10,7 +10,7 @@ from typing import Any
 
 STUDENT_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """97.5 % quantiles of Student's distribution for 1 to 9 degrees of freedom."""
-LEAST_EFFECT = 0.10
+MIN_EFFECT = 0.10
 """Differences of a share below this are not called an effect, whatever their interval is."""
 Figures = Sequence[Mapping[str, float | None]]
 
@@ -30,10 +30,10 @@ class Effect:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether the interval excludes 0 and the difference is at least `LEAST_EFFECT`."""
+        """Whether the interval excludes 0 and the difference is at least `MIN_EFFECT`."""
         if self.seen is None or self.low is None or self.high is None:
             return False
-        return abs(self.seen) >= LEAST_EFFECT and not self.low <= 0.0 <= self.high
+        return abs(self.seen) >= MIN_EFFECT and not self.low <= 0.0 <= self.high
 
 
 def last_value(figures: Figures, name: str, steps: int) -> float | None:
@@ -57,4 +57,4 @@ def effect(arm: Mapping[str, Any], against: Mapping[str, Any], figure: str, step
         return Effect(mean, None, None, 1, None)
     quantile = STUDENT_95[min(len(found) - 1, len(STUDENT_95)) - 1]
     half = quantile * statistics.stdev(found) / math.sqrt(len(found))
-    return Effect(mean, mean - half, mean + half, len(found), max(half, LEAST_EFFECT))
+    return Effect(mean, mean - half, mean + half, len(found), max(half, MIN_EFFECT))

@@ -39,7 +39,7 @@ from tilewright.rl.verdict_store import VerdictStore
 
 EXIT_S = 60.0
 """Seconds that a process gets to end after an interrupt: it writes a batch of verdicts."""
-LEAST_S = 20.0
+MIN_STAGE_S = 20.0
 """Seconds that must be left for a stage to begin: a training takes ten to load its packages."""
 POLL_S = 0.2
 PR_SET_PDEATHSIG = 1
@@ -50,7 +50,7 @@ Shown = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Stage:
+class StudyStage:
     """A part of a study. `run` gets the time of `time.monotonic` at which it must have stopped."""
 
     name: str
@@ -92,23 +92,25 @@ def settings_text(changes: dict[str, Any]) -> list[str]:
     return [f"{path}={json.dumps(value)}" for path, value in changes.items()]
 
 
-def stages_of(folder: StudyFolder, shown: Shown) -> Iterator[Stage]:
+def stages_of(folder: StudyFolder, shown: Shown) -> Iterator[StudyStage]:
     """Yield the stages: census, cold start, gate, each arm and seed, and fresh scores."""
     path = folder.path
     live = not folder.config.is_synthetic
     if live:
         marker = study_folder.CENSUS_DONE
         evaluate = _evaluates(folder, study_folder.STORE, marker, lambda: _census(folder), shown)
-        yield Stage("census", (path / marker).exists, evaluate)
-    yield Stage("cold start", lambda: folder.cold_model is not None, _cold_start(folder, shown))
-    yield Stage("gate", lambda: (path / study_folder.GATE).exists(), _gate(folder, shown))
+        yield StudyStage("census", (path / marker).exists, evaluate)
+    yield StudyStage(
+        "cold start", lambda: folder.cold_model is not None, _cold_start(folder, shown)
+    )
+    yield StudyStage("gate", lambda: (path / study_folder.GATE).exists(), _gate(folder, shown))
     for name, seed in folder.config.runs():
-        yield Stage(f"arm {name}, seed {seed}", _arm_done(folder, name, seed),
+        yield StudyStage(f"arm {name}, seed {seed}", _arm_done(folder, name, seed),
                     _arm(folder, name, seed, shown))  # fmt: skip
     if live:
         again = lambda: last_programs(folder)  # noqa: E731
         evaluate = _evaluates(folder, FRESH, study_folder.FRESH_DONE, again, shown)
-        yield Stage("fresh scores", (path / study_folder.FRESH_DONE).exists, evaluate)
+        yield StudyStage("fresh scores", (path / study_folder.FRESH_DONE).exists, evaluate)
 
 
 def run_stages(folder: StudyFolder, until: float, shown: Shown) -> list[str]:
@@ -122,7 +124,7 @@ def run_stages(folder: StudyFolder, until: float, shown: Shown) -> list[str]:
     for stage in stages:
         if stage.is_done():
             continue
-        if until - time.monotonic() < LEAST_S:
+        if until - time.monotonic() < MIN_STAGE_S:
             break
         shown(stage.name)
         began = time.monotonic()
