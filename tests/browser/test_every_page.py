@@ -1,4 +1,4 @@
-"""What holds for every page from disk: both widths, both colour schemes, and no network."""
+"""Every page works from disk: at two widths, in two colour schemes, and without a network."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _run(file: str, target: Path, minutes: int, *, as_json: bool) -> int:
             left = stages.run_stages(opened, until, lambda text: progress("stage", {"stage": text}))
         except stages.GateFailed:
             rows = json.loads((opened.path / _module(FOLDERS).GATE_REFUSED).read_text("utf-8"))
-            progress.note("the gate fails; no arm was run")
+            progress.note("the gate fails; no arm was run. Change the mix, and give another --out")
             _print_gate(rows, as_json=as_json)
             return GATE_FAILED
     found = log.study_log(opened, stages.seconds_of(opened))

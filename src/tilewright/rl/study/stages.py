@@ -43,9 +43,6 @@ MIN_STAGE_S = 20.0
 """Seconds that must be left for a stage to begin: a training takes ten to load its packages."""
 POLL_S = 0.2
 PR_SET_PDEATHSIG = 1
-GATE_FAILED = 1
-"""Exit status of `train gate` if a line fails."""
-
 Shown = Callable[[str], None]
 
 
@@ -243,14 +240,14 @@ def _begun_or(place: Path, folder: StudyFolder, changes: list[str]) -> list[str]
 
 def _gate(folder: StudyFolder, shown: Shown) -> Callable[[float], None]:
     def run(until: float) -> None:
-        status, last = run_command(["train", "gate", str(folder.path)],
-                                   _log(folder, "gate"), until, shown)  # fmt: skip
-        if status == GATE_FAILED:
-            if not folder.config.gate.override:
-                # The next invocation samples again, from another mix.
-                raise GateFailed(last)
-        elif status:
-            raise InfrastructureError(f"gate: {last}")
+        words = ["train", "gate", str(folder.path)]
+        status, last = run_command(words, _log(folder, "gate"), until, shown)
+        # The files decide: a crash has the exit status of a failing line too.
+        if (folder.path / study_folder.GATE).exists():
+            return
+        if (folder.path / study_folder.GATE_REFUSED).exists():
+            raise GateFailed(last)
+        raise InfrastructureError(f"gate: exit status {status}: {last}")
 
     return run
 

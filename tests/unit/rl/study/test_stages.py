@@ -11,8 +11,14 @@ import time
 import psutil
 import pytest
 
-from tilewright.errors import ConfigError
-from tilewright.rl.study.stages import OutOfTime, check_study, run_command, settings_text
+from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.rl.study.stages import (
+    OutOfTime,
+    check_study,
+    run_command,
+    settings_text,
+    stages_of,
+)
 from tilewright.rl.study.study_config import ArmSection, load_study
 from tilewright.rl.study.study_folder import open_study
 
@@ -61,6 +67,15 @@ def test_a_wrong_setting_of_an_arm_is_found_before_anything_runs(tmp_path):
     folder = open_study(tmp_path, REHEARSAL.model_copy(update={"arms": arms}))
     with pytest.raises(ConfigError, match=r"arms\.odd: .*coverage"):
         check_study(folder)
+
+
+def test_a_gate_that_crashes_is_our_failure_and_lets_no_arm_run(tmp_path):
+    """Without a cold-started model `train gate` ends with an error, and leaves no lines."""
+    folder = open_study(tmp_path, REHEARSAL)
+    (gate,) = [stage for stage in stages_of(folder, lambda _: None) if stage.name == "gate"]
+    with pytest.raises(InfrastructureError, match=r"gate: exit status 2: .*no cold-started model"):
+        gate.run(time.monotonic() + 100)
+    assert not gate.is_done()
 
 
 @pytest.mark.parametrize("name", ["nano.yaml", "nano-rehearsal.yaml"])
