@@ -22,13 +22,12 @@ from tilewright.rl.coverage_sampling import keep_chance
 from tilewright.rl.presets import Preset
 from tilewright.rl.reward_formula import reward_of
 from tilewright.rl.rollouts import RolloutBatch, judged
+from tilewright.rl.study.fresh_scores import FAST
 from tilewright.scoring.intervals import proportion_interval
 from tilewright.scoring.rewards import without_checks
 
 FUSED_ATTEMPTS = (ProgramPlan.FUSED, ProgramPlan.WRONG, ProgramPlan.BROKEN)
 """Wrong and broken programs are fused kernels with a fault, so they are failed attempts at one."""
-FAST = 1.2
-"""Speed-up of a fast program, as in the figure fast@1.2."""
 REPAIR_FACTOR = 2.0
 """Least ratio of the correct turns after an incorrect one to the correct first turns."""
 
@@ -217,7 +216,7 @@ def _of(samples: Iterable[GateSample], *plans: ProgramPlan) -> list[GateSample]:
 
 
 def _is_fast(item: GateSample) -> bool:
-    return item.is_correct and (item.summary.speedup or 0.0) >= FAST
+    return item.is_correct and (item.summary.speedup or 0.0) > FAST
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
