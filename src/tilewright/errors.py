@@ -25,6 +25,13 @@ class ConfigError(TilewrightError, ValueError):
     exit_code = 2
 
 
+class DiskFull(ConfigError):
+    """The disk has no room for a file; no setting is wrong, and the same command works later."""
+
+    exit_code = 4
+    retryable = True
+
+
 class TooLarge(ConfigError):
     """A submission is larger than the server accepts; send it in parts."""
 
@@ -71,6 +78,8 @@ class RecordError(TilewrightError):
 
 MAX_COMPARED = 200
 """Most characters of a name that is compared with known ones."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Numbers of the system for a disk that is full, or whose share for this user is."""
 _SYSTEM_REASONS = {
     errno.ENOENT: "no such file or folder",
     errno.EISDIR: "a folder, not a file",
@@ -129,8 +138,14 @@ def boundary(kind: type[TilewrightError], what: str) -> Iterator[None]:
 
 @contextmanager
 def writing(what: object) -> Iterator[None]:
-    """Turn an `OSError` of the block into the `ConfigError` that `what` cannot be written."""
+    """Turn an `OSError` of the block into the `ConfigError` that `what` cannot be written.
+
+    Raises:
+        DiskFull: the disk has no room.
+        ConfigError: the file cannot be written for any other reason.
+    """
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{what}: cannot be written: {reason_of(error)}") from error
+        kind = DiskFull if error.errno in NO_ROOM else ConfigError
+        raise kind(f"{what}: cannot be written: {reason_of(error)}") from error

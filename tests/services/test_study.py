@@ -10,8 +10,10 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -26,6 +28,7 @@ from tilewright.families.nano.program_text import render
 from tilewright.rl.book_world import MAX_FEEDBACK_CHARS
 from tilewright.rl.data.cold_start import cold_start
 from tilewright.rl.engines.trl.models import fresh_tokenizer
+from tilewright.rl.study.arm_faults import failures_of, stopped_because
 from tilewright.rl.study.study_config import load_study
 from tilewright.rl.study.study_folder import bests_of, figures_of, finished_model
 from tilewright.rl.study.study_log import LOG
@@ -69,17 +72,48 @@ def invoke(*words):
     return CliRunner().invoke(cli, ["train", *map(str, words)])
 
 
+def begin(config, folder):
+    words = ["train", "study", str(config), "--out", str(folder), "--minutes", "5"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tilewright", *words], stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(happened):
+    until = time.monotonic() + 300
+    while not (found := happened()) and time.monotonic() < until:
+        time.sleep(0.1)
+    return found
+
+
+def kill_base(process):
+    """Kill the process of the arm `base`, which a study runs."""
+
+    def found():
+        # A process that has just ended has no words.
+        with suppress(psutil.Error):
+            words = [(each, each.cmdline()) for each in psutil.Process(process.pid).children()]
+            return [each for each, line in words if "rl" in line and "base-0" in " ".join(line)]
+
+    wait_for(found)[0].kill()
+
+
 @pytest.fixture(scope="module")
 def study(config):
-    """Return the folder of a study whose process was killed at its first arm, and continued."""
+    """Return the folder of a study whose arm was killed, and then the study itself."""
     folder = config.parent / "study"
-    words = ["train", "study", str(config), "--out", str(folder), "--minutes", "5"]
-    process = subprocess.Popen([sys.executable, "-m", "tilewright", *words])
-    until = time.monotonic() + 300
-    while not figures_of(folder / "arms" / "base-0") and time.monotonic() < until:
-        time.sleep(0.1)
+    process = begin(config, folder)
+    kill_base(process)
+    _, said = process.communicate()
+    assert process.returncode == 4, said
+    assert "arm base, seed 0: signal 9 ended it" in said
+    # The other arm does not wait for it.
+    assert stopped_because(folder / "arms" / "odd-0")
+    assert not stopped_because(folder / "arms" / "base-0")
+    process = begin(config, folder)
+    wait_for(lambda: figures_of(folder / "arms" / "base-0"))
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.communicate()
     done = invoke("study", config, "--out", folder, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["complete"]
@@ -91,6 +125,8 @@ def test_a_killed_study_continues_and_trains_every_step_once(study):
     assert finished_model(study / "arms" / "base-0") is not None
     # Two steps of two prompts, two rollouts and two turns.
     assert bests_of(study / "arms" / "base-0")[0] == 16
+    assert [row["stops"] for row in failures_of(study / "arms" / "base-0")] == [False]
+    assert "| base | 0 | 2 |" in (study / "page.md").read_text()
 
 
 def test_an_arm_that_cannot_go_on_is_stopped_and_the_page_shows_why(study):

@@ -14,7 +14,7 @@ import click
 from tilewright.cli.options import JSON, number, option
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
-from tilewright.errors import ConfigError, writing
+from tilewright.errors import ConfigError, InfrastructureError, writing
 
 STUDY = "tilewright.rl.study"
 STAGES, LOG, PAGES = f"{STUDY}.stages", f"{STUDY}.study_log", f"{STUDY}.study_page"
@@ -70,7 +70,7 @@ def _run(file: str, target: Path, minutes: int, *, as_json: bool) -> int:
     stages.check_study(opened)
     with Progress(f"study {opened.config.name}") as progress:
         try:
-            left = stages.run_stages(opened, until, lambda text: progress("stage", {"stage": text}))
+            done = stages.run_stages(opened, until, lambda text: progress("stage", {"stage": text}))
         except stages.GateFailed:
             rows = json.loads((opened.path / _module(FOLDERS).GATE_REFUSED).read_text("utf-8"))
             progress.note("the gate fails; no arm was run. Change the mix, and give another --out")
@@ -79,6 +79,7 @@ def _run(file: str, target: Path, minutes: int, *, as_json: bool) -> int:
     found = log.study_log(opened, stages.seconds_of(opened))
     log.write_log(opened.path / log.LOG, found)
     _write_pages(opened.path, found)
+    left = list(done.left)
     seconds = stages.estimate_s(opened, left)
     page = str(opened.path / _module(PAGES).PAGE)
     if as_json:
@@ -89,6 +90,8 @@ def _run(file: str, target: Path, minutes: int, *, as_json: bool) -> int:
         print_line(f"left: {', '.join(left)}{about}; repeat the command")
     else:
         print_line(f"complete; page {page}")
+    if done.failed:
+        raise InfrastructureError("; ".join(done.failed))
     return 0
 
 

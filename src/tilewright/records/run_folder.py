@@ -9,7 +9,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tilewright.errors import ConfigError, RecordError, reason_of, writing
+from tilewright.errors import NO_ROOM, ConfigError, DiskFull, RecordError, reason_of, writing
 from tilewright.records.base import digest_text
 from tilewright.records.report import EvalReport, ReportEnvironment
 from tilewright.records.request import EvalRequest
@@ -26,7 +26,8 @@ def create_run(parent: Path, settings: str) -> Path:
         (folder / "run.yaml").write_text(settings, encoding="utf-8")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ConfigError(
+        kind = DiskFull if error.errno in NO_ROOM else ConfigError
+        raise kind(
             f"{parent}: no run folder can be made in it: {reason_of(error)}; "
             "name another folder with --out"
         ) from error

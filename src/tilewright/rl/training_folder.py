@@ -11,6 +11,13 @@ ROLLOUTS = "rollouts"
 """Folder of the sampled tokens in a run folder."""
 
 
+def was_begun(folder: Path) -> bool:
+    """Tell whether the log of a run has its first event; a kill may come before."""
+    if not (folder / EVENTS).exists():
+        return False
+    return next(read_events(folder, left_out=lambda _: None), None) is not None
+
+
 def has_samples(folder: Path) -> bool:
     """Tell whether a run has sampled a reply or trained a step, which resuming it would use."""
     if any((folder / ROLLOUTS).glob("*.safetensors")):

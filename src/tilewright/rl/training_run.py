@@ -12,12 +12,13 @@ from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.loop.run_state import PROBLEMS, lines_of
 from tilewright.records import Problem
-from tilewright.records.event_log import EVENTS, EventLog, read_events
+from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.events import RunStarted, Stepped
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
 from tilewright.rl.tokens import Sampler, log_ratio_file, write_log_ratios
 from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.training_folder import was_begun
 from tilewright.rl.trajectories import drawn_problems, trajectories_of
 from tilewright.rl.worlds import World, open_world, problems_at
 
@@ -40,7 +41,7 @@ class TrainingRun:
         judging = {"eval": section.model_copy(update={"rules": rules})}
         settings = config.settings.model_copy(update=judging)
         self.world: World = open_world(config.world, settings, folder, on_event, config.verdicts)
-        begun = (folder / EVENTS).exists()
+        begun = was_begun(folder)
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
         _refuse_shared(self.problems, self.held_out)

@@ -9,6 +9,7 @@ from tilewright import config
 from tilewright.errors import ConfigError, writing
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.run_folder import create_run
+from tilewright.records.whole_files import write_whole
 from tilewright.rl.engines.trl.model_samples import sample_model
 from tilewright.rl.study import study_folder
 from tilewright.rl.study.gate import GateLine, gate_lines, gate_samples, plan_table
@@ -48,4 +49,4 @@ def _write(folder: StudyFolder, lines: list[GateLine]) -> None:
     name = study_folder.GATE if passed else study_folder.GATE_REFUSED
     with writing(folder.path):
         text = json.dumps([dataclasses.asdict(line) for line in lines], indent=1)
-        (folder.path / name).write_text(text, encoding="utf-8")
+        write_whole(folder.path / name, text)

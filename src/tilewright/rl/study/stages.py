@@ -6,11 +6,8 @@ resumes from its log. So a study may be spread over days, and a kill costs at mo
 
 from __future__ import annotations
 
-import ctypes
 import json
-import signal
-import subprocess
-import sys
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,16 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.config import load
-from tilewright.errors import ConfigError, InfrastructureError, writing
+from tilewright.errors import ConfigError, InfrastructureError, RecordError, writing
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
+from tilewright.records.whole_files import write_whole
 from tilewright.rl.book_world import LiveEvaluator
 from tilewright.rl.data.cold_start import cold_start
 from tilewright.rl.study import study_folder
+from tilewright.rl.study.arm_faults import (
+    failures_of,
+    has_device,
+    record_failure,
+    stopped_because,
+)
 from tilewright.rl.study.fresh_scores import FRESH, last_programs
-from tilewright.rl.study.study_folder import StudyFolder, run_in, stopped_because
+from tilewright.rl.study.stage_process import OutOfTime, Shown, run_command
+from tilewright.rl.study.study_folder import StudyFolder, run_in
 from tilewright.rl.synthetic_verdicts import synthetic_store
 from tilewright.rl.training_config import TrainConfig, load_training
+from tilewright.rl.training_folder import was_begun
 from tilewright.rl.verdict_census import (
     census_programs,
     judging_settings,
@@ -37,13 +43,12 @@ from tilewright.rl.verdict_census import (
 )
 from tilewright.rl.verdict_store import VerdictStore
 
-EXIT_S = 60.0
-"""Seconds that a process gets to end after an interrupt: it writes a batch of verdicts."""
 MIN_STAGE_S = 20.0
 """Seconds that must be left for a stage to begin: a training takes ten to load its packages."""
-POLL_S = 0.2
-PR_SET_PDEATHSIG = 1
-Shown = Callable[[str], None]
+MAX_FAILED = 2
+"""Arms that may fail in an invocation before it ends: two in one are a fault of the machine."""
+MAX_UNJUDGED = 0.05
+"""Largest share of the programs of a census that may stay without a verdict."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +58,20 @@ class StudyStage:
     name: str
     is_done: Callable[[], bool]
     run: Callable[[float], None]
+    is_arm: bool = False
 
 
-class OutOfTime(Exception):
-    """The time of this invocation is over; the stage goes on in the next one."""
+@dataclass(frozen=True)
+class StagesLeft:
+    """The stages that an invocation leaves to the next one."""
+
+    left: tuple[str, ...]
+    failed: tuple[str, ...]
+    """The last line of each arm that failed for a reason that does not stop it."""
+
+
+class ArmFailed(InfrastructureError):
+    """The machine let an arm fail; the arm goes on in the next invocation."""
 
 
 class GateFailed(Exception):
@@ -101,27 +116,34 @@ def stages_of(folder: StudyFolder, shown: Shown) -> Iterator[StudyStage]:
         "cold start", lambda: folder.cold_model is not None, _cold_start(folder, shown)
     )
     yield StudyStage("gate", lambda: (path / study_folder.GATE).exists(), _gate(folder, shown))
-    for name, seed in folder.config.runs():
+    # An arm that fails each time keeps no other one from its end.
+    for name, seed in sorted(folder.config.runs(), key=lambda r: len(failures_of(folder.arm(*r)))):
         yield StudyStage(f"arm {name}, seed {seed}", _arm_done(folder, name, seed),
-                    _arm(folder, name, seed, shown))  # fmt: skip
+                    _arm(folder, name, seed, shown), is_arm=True)  # fmt: skip
     if live:
         again = lambda: last_programs(folder)  # noqa: E731
         evaluate = _evaluates(folder, FRESH, study_folder.FRESH_DONE, again, shown)
         yield StudyStage("fresh scores", (path / study_folder.FRESH_DONE).exists, evaluate)
 
 
-def run_stages(folder: StudyFolder, until: float, shown: Shown) -> list[str]:
+def run_stages(folder: StudyFolder, until: float, shown: Shown) -> StagesLeft:
     """Run the stages that are not done until a time of `time.monotonic`; return those left.
 
     Raises:
         GateFailed: a line of the gate fails.
-        InfrastructureError: a stage failed; the message has its last line.
+        ConfigError: the store of verdicts is of another evaluator, or of other rules or devices.
+        RecordError: the store is damaged.
+        InfrastructureError: a stage before the arms failed; the message has its last line.
     """
     stages = list(stages_of(folder, shown))
+    if not all(stage.is_done() for stage in stages):
+        _check_store(folder)
+    failed = list[str]()
     for stage in stages:
         if stage.is_done():
             continue
-        if until - time.monotonic() < MIN_STAGE_S:
+        late = until - time.monotonic() < MIN_STAGE_S
+        if late or len(failed) >= MAX_FAILED or (failed and not stage.is_arm):
             break
         shown(stage.name)
         began = time.monotonic()
@@ -129,9 +151,19 @@ def run_stages(folder: StudyFolder, until: float, shown: Shown) -> list[str]:
             stage.run(until)
         except OutOfTime:
             break
+        except ArmFailed as error:
+            failed.append(str(error))
         finally:
             _add_seconds(folder, stage.name, time.monotonic() - began)
-    return [stage.name for stage in stages if not stage.is_done()]
+    left = [stage.name for stage in stages if not stage.is_done()]
+    return StagesLeft(tuple(left), tuple(failed))
+
+
+def _check_store(folder: StudyFolder) -> None:
+    """Refuse a store that the next stage cannot use; an arm would count this as its own fault."""
+    if not folder.config.is_synthetic:
+        key = store_key(training_of(folder).settings)
+        VerdictStore.read(folder.path / study_folder.STORE, key)
 
 
 def seconds_of(folder: StudyFolder) -> dict[str, float]:
@@ -152,7 +184,7 @@ def _add_seconds(folder: StudyFolder, name: str, seconds: float) -> None:
     found = seconds_of(folder)
     found[name] = round(found.get(name, 0.0) + seconds, 1)
     with writing(folder.path):
-        (folder.path / study_folder.SECONDS).write_text(json.dumps(found), encoding="utf-8")
+        write_whole(folder.path / study_folder.SECONDS, json.dumps(found))
 
 
 def _evaluates(
@@ -168,13 +200,13 @@ def _evaluates(
         settings = training_of(folder).settings
         key = store_key(settings)
         store = VerdictStore.read(folder.path / name, key)
-        judging = judging_settings(settings, key)
+        judging, wanted = judging_settings(settings, key), list(programs())
         with tempfile.TemporaryDirectory() as place:
             evaluator = LiveEvaluator(judging, Path(place), lambda *_: None)
             try:
                 done = take_census(
                     store,
-                    programs(),
+                    wanted,
                     evaluator,
                     until=until,
                     reached=lambda count, total: shown(f"{count} of {total} programs"),
@@ -183,10 +215,23 @@ def _evaluates(
                 evaluator.close()
         if time.monotonic() >= until and done.left:
             raise OutOfTime
-        # Those that are left are unjudged: another attempt is the user's decision.
+        check_judged(done.left, len(wanted), training_of(folder))
         (folder.path / marker).touch()
 
     return run
+
+
+def check_judged(left: int, count: int, config: TrainConfig) -> None:
+    """Refuse to finish a stage that leaves many of its programs unjudged, as a lost device does.
+
+    Raises:
+        InfrastructureError: it is more than `MAX_UNJUDGED` of them, or the device is not here.
+    """
+    if left > MAX_UNJUDGED * count or (left and not has_device(config)):
+        raise InfrastructureError(
+            f"{left} of {count} programs could not be judged; repair the device, then repeat the "
+            "command"
+        )
 
 
 def _census(folder: StudyFolder) -> Iterable[tuple[Problem, str]]:
@@ -232,8 +277,11 @@ def _write_conversations(folder: StudyFolder) -> None:
 def _begun_or(place: Path, folder: StudyFolder, changes: list[str]) -> list[str]:
     """Return the words that resume the run in a folder, or those that begin one."""
     run = run_in(place)
-    if run is not None:
+    if run is not None and was_begun(run):
         return ["--resume", str(run)]
+    if run is not None:
+        # A kill came before its first event, so there is nothing to resume.
+        shutil.rmtree(run)
     sets = [word for change in changes for word in ("--set", change)]
     return [str(folder.path / study_folder.TRAINING), "--out", str(place), *sets]
 
@@ -264,15 +312,12 @@ def _arm(folder: StudyFolder, name: str, seed: int, shown: Shown) -> Callable[[f
         changes |= {"seed": seed, "model.path": str(folder.cold_model)}
         words = ["train", "rl", *_begun_or(place, folder, settings_text(changes))]
         status, last = run_command(words, _log(folder, f"{name}-{seed}"), until, shown)
-        with writing(place):
-            place.mkdir(parents=True, exist_ok=True)
-            if status:
-                with (place / study_folder.FAILURES).open("a", encoding="utf-8") as lines:
-                    lines.write(f"{json.dumps({'status': status, 'reason': last})}\n")
-            else:
+        if not status:
+            with writing(place):
                 (place / study_folder.DONE).touch()
-        if status and not stopped_because(place):
-            raise InfrastructureError(f"arm {name}, seed {seed}: {last}")
+        elif not record_failure(place, status, last):
+            reason = failures_of(place)[-1]["reason"]
+            raise ArmFailed(f"arm {name}, seed {seed}: {reason}")
 
     return run
 
@@ -281,8 +326,9 @@ def _required(
     name: str, folder: StudyFolder, words: Sequence[str], until: float, shown: Shown
 ) -> None:
     status, last = run_command(words, _log(folder, name.replace(" ", "-")), until, shown)
-    if status == ConfigError.exit_code:
-        raise ConfigError(f"{name}: {last}")
+    for kind in (ConfigError, RecordError):
+        if status == kind.exit_code:
+            raise kind(f"{name}: {last}")
     if status:
         raise InfrastructureError(f"{name}: {last}")
 
@@ -292,49 +338,3 @@ def _log(folder: StudyFolder, name: str) -> Path:
     with writing(path):
         path.parent.mkdir(exist_ok=True)
     return path
-
-
-def run_command(words: Sequence[str], log: Path, until: float, shown: Shown) -> tuple[int, str]:
-    """Run `tilewright WORDS`; return its exit status and the last line that it wrote.
-
-    Its output is appended to `log`. It ends with this process, also if that is killed.
-
-    Raises:
-        OutOfTime: it was interrupted, because the time is over.
-    """
-    with log.open("ab") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tilewright", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            preexec_fn=_end_with_parent,
-        )
-    try:
-        while child.poll() is None:
-            if time.monotonic() > until:
-                raise OutOfTime
-            shown(_last_line(log))
-            time.sleep(POLL_S)
-    finally:
-        _end(child)
-    return child.returncode, _last_line(log)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        child.send_signal(signal.SIGINT)
-        try:
-            child.wait(EXIT_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("tilewright: ") if lines else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import Stepped, TurnFinished
+from tilewright.records.whole_files import write_whole
 from tilewright.rl.study.study_config import StudyConfig, first_difference
 
 STUDY, TRAINING, CONVERSATIONS = "study.yaml", "training.yaml", "conversations.jsonl"
@@ -19,13 +19,10 @@ STORE, SECONDS = "verdicts.jsonl.gz", "seconds.json"
 GATE, GATE_REFUSED = "gate.json", "gate-refused.json"
 """The lines of a gate that let the arms run, and those of one that does not."""
 COLD, ARMS, SAMPLES, LOGS = "cold", "arms", "gate", "logs"
-FAILURES = "failures.jsonl"
 DONE, CENSUS_DONE, FRESH_DONE = "done", "census-done", "fresh-done"
 """Empty files: an arm has trained all of its steps; each program was evaluated, or is unjudged."""
 TRAINED = "step"
 """Beginning of the names of batches that an arm trains on."""
-MAX_FAILURES = 2
-"""Attempts of an arm that end with the same fault before the study goes on without it."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +75,10 @@ def open_study(path: Path, config: StudyConfig) -> StudyFolder:
             )
     else:
         with writing(path):
-            path.mkdir(parents=True, exist_ok=True)
-            recorded.write_text(_yaml(config.model_dump(mode="json")), encoding="utf-8")
+            write_whole(recorded, _yaml(config.model_dump(mode="json")))
     folder = StudyFolder(path.resolve(), config)
     with writing(path):
-        (path / TRAINING).write_text(_yaml(folder.training()), encoding="utf-8")
+        write_whole(path / TRAINING, _yaml(folder.training()))
     return folder
 
 
@@ -120,22 +116,6 @@ def finished_model(folder: Path) -> Path | None:
     # The tokenizer is written last.
     whole = model is not None and (model / "tokenizer_config.json").is_file()
     return model if whole else None
-
-
-def failures_of(folder: Path) -> list[dict[str, Any]]:
-    """Return the attempts of an arm that failed, with `status` and `reason`."""
-    path = folder / FAILURES
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
-
-
-def stopped_because(folder: Path) -> str:
-    """Return why an arm is left out of the rest of the study; empty: it is not."""
-    found = failures_of(folder)
-    # Wrong settings stay wrong. Anything else gets another attempt.
-    if found and (found[-1]["status"] == ConfigError.exit_code or len(found) >= MAX_FAILURES):
-        return str(found[-1]["reason"])
-    return ""
 
 
 def bests_of(folder: Path) -> tuple[int, dict[str, float]]:

@@ -18,6 +18,7 @@ from tilewright.errors import RecordError, writing
 from tilewright.records.event_log import read_events
 from tilewright.records.events import RunStarted
 from tilewright.rl.study import study_folder
+from tilewright.rl.study.arm_faults import stopped_because
 from tilewright.rl.study.fresh_scores import fresh_log
 from tilewright.rl.study.study_config import StudyConfig
 from tilewright.rl.study.study_folder import StudyFolder
@@ -35,7 +36,7 @@ def study_log(folder: StudyFolder, seconds: dict[str, float]) -> dict[str, Any]:
         programs, best = study_folder.bests_of(place)
         arms.setdefault(name, {})[str(seed)] = {
             "figures": study_folder.figures_of(place),
-            "stopped": study_folder.stopped_because(place),
+            "stopped": stopped_because(place),
             "programs": programs,
             "best": best,
         }

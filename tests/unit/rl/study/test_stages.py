@@ -1,65 +1,28 @@
-"""Commands of a study: their status and last line, their end in time, and with their parent."""
+"""The stages of a study: their order, and what is refused before one of them runs."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 
-import psutil
 import pytest
 
-from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.errors import ConfigError, InfrastructureError, RecordError
+from tilewright.rl.study.arm_faults import record_failure
 from tilewright.rl.study.stages import (
-    OutOfTime,
+    check_judged,
     check_study,
-    run_command,
+    run_stages,
     settings_text,
     stages_of,
 )
 from tilewright.rl.study.study_config import ArmSection, load_study
-from tilewright.rl.study.study_folder import open_study
+from tilewright.rl.study.study_folder import STORE, open_study
+from tilewright.rl.synthetic_verdicts import synthetic_store
+from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.verdict_census import store_key
+from tilewright.rl.verdict_store import VerdictStore
 
 REHEARSAL = load_study("nano-rehearsal.yaml")
-SLOW = ["serve", "--port", "0"]
-"""A command that does not end by itself."""
-
-
-def test_the_status_and_the_last_line_of_a_command_are_returned(tmp_path):
-    shown: list[str] = []
-    status, last = run_command(
-        ["problems", "list", "nano/nothing"], tmp_path / "log", time.monotonic() + 60, shown.append
-    )
-    assert status != 0
-    assert "no problem 'nothing'" in last
-    assert not last.startswith("tilewright: ")
-
-
-def test_a_command_is_interrupted_when_the_time_is_over(tmp_path):
-    began, before = time.monotonic(), set(psutil.Process().children())
-    with pytest.raises(OutOfTime):
-        run_command(SLOW, tmp_path / "log", time.monotonic() + 1.0, lambda _: None)
-    assert time.monotonic() - began < 30.0
-    assert set(psutil.Process().children()) <= before
-
-
-def test_a_command_ends_with_its_parent(tmp_path):
-    code = (
-        "import sys, time; from pathlib import Path; "
-        "from tilewright.rl.study.stages import run_command; "
-        f"run_command({SLOW!r}, Path(sys.argv[1]), time.monotonic() + 600, lambda _: None)"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "log")])
-    until = time.monotonic() + 60
-    while not (children := psutil.Process(parent.pid).children()) and time.monotonic() < until:
-        time.sleep(0.05)
-    (child,) = children
-    os.kill(parent.pid, signal.SIGKILL)
-    parent.wait()
-    child.wait(30)
-    assert not child.is_running()
 
 
 def test_a_wrong_setting_of_an_arm_is_found_before_anything_runs(tmp_path):
@@ -87,3 +50,69 @@ def test_changes_become_values_of_set():
     assert settings_text({"a.b": False, "c": "off", "d": None}) == [
         "a.b=false", 'c="off"', "d=null",
     ]  # fmt: skip
+
+
+def test_an_arm_that_failed_comes_after_the_others(tmp_path):
+    folder = open_study(tmp_path, REHEARSAL)
+    arms = lambda: [s.name for s in stages_of(folder, lambda _: None) if s.is_arm]  # noqa: E731
+    before = arms()
+    record_failure(folder.arm("base", 0), -9, "step 3")
+    assert arms() == [*before[1:], before[0]]
+    assert before[0] == "arm base, seed 0"
+
+
+def census_study(path):
+    """Return a study whose verdicts are those of this machine's processor."""
+    training = {**REHEARSAL.training, "settings": {"eval": {"device": "cpu"}}}
+    return open_study(
+        path, REHEARSAL.model_copy(update={"verdicts": "census", "training": training})
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("evaluator", "0.0.1"),
+        ("device", "NVIDIA H200"),
+        ("rules", TrainConfig().settings.eval.rules),
+    ],
+)
+def test_a_store_of_another_key_is_refused_and_both_are_named(tmp_path, field, value):
+    folder = census_study(tmp_path)
+    ours = store_key(TrainConfig().settings)
+    VerdictStore(tmp_path / STORE, ours.model_copy(update={field: value})).save()
+    with pytest.raises(ConfigError) as refused:
+        run_stages(folder, time.monotonic() + 100, lambda _: None)
+    for one in (value, getattr(ours, field)):
+        assert str(one) in str(refused.value)
+    assert not (tmp_path / "census-done").exists()
+
+
+def test_a_truncated_store_is_refused(tmp_path):
+    folder = census_study(tmp_path)
+    store = synthetic_store(tmp_path / STORE, "rehearsal")
+    store.save()
+    data = (tmp_path / STORE).read_bytes()
+    (tmp_path / STORE).write_bytes(data[: len(data) // 2])
+    with pytest.raises(RecordError, match=r"verdicts\.jsonl\.gz: a damaged or truncated store"):
+        run_stages(folder, time.monotonic() + 100, lambda _: None)
+
+
+def test_computed_verdicts_never_enter_a_census(tmp_path):
+    folder = census_study(tmp_path)
+    synthetic_store(tmp_path / STORE, "rehearsal").save()
+    with pytest.raises(ConfigError, match=r"evaluator is synthetic"):
+        run_stages(folder, time.monotonic() + 100, lambda _: None)
+
+
+def test_a_stage_that_leaves_many_programs_unjudged_is_not_finished():
+    here = TrainConfig()
+    check_judged(5, 100, here)
+    with pytest.raises(InfrastructureError, match="6 of 100 programs"):
+        check_judged(6, 100, here)
+    section = here.settings.eval.model_copy(update={"device": "cuda:77"})
+    settings = here.settings.model_copy(update={"eval": section})
+    lost = here.model_copy(update={"settings": settings})
+    check_judged(0, 100, lost)
+    with pytest.raises(InfrastructureError, match="1 of 100 programs"):
+        check_judged(1, 100, lost)

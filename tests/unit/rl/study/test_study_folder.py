@@ -1,16 +1,13 @@
-"""The folder of a study: one set of settings, and arms that are done, stopped or tried again."""
+"""The folder of a study: one set of settings, which a later invocation cannot change."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 import yaml
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.rl.study import study_folder
 from tilewright.rl.study.study_config import load_study
-from tilewright.rl.study.study_folder import open_study, read_study, stopped_because
+from tilewright.rl.study.study_folder import open_study, read_study
 
 CONFIG = load_study("nano-rehearsal.yaml")
 
@@ -32,16 +29,3 @@ def test_a_folder_without_a_study_is_named(tmp_path):
     (tmp_path / "study.yaml").write_text("name: [")
     with pytest.raises(RecordError, match=r"study\.yaml"):
         read_study(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("statuses", "stopped"),
-    [([], False), ([4], False), ([2], True), ([4, 4], True), ([4, 2], True)],
-)
-def test_wrong_settings_stop_an_arm_and_other_faults_get_another_attempt(
-    tmp_path, statuses, stopped
-):
-    rows = [json.dumps({"status": status, "reason": "why"}) for status in statuses]
-    if rows:
-        (tmp_path / study_folder.FAILURES).write_text("\n".join(rows))
-    assert bool(stopped_because(tmp_path)) is stopped

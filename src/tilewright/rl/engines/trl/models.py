@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -120,10 +121,17 @@ def adapters(section: LoraSection) -> Any:  # noqa: ANN401
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> Path:  # noqa: ANN401
-    """Write a model for the policy `local:FOLDER`; adapters are merged into its weights."""
+    """Write a model for the policy `local:FOLDER`; adapters are merged into its weights.
+
+    The folder appears when all of its files are written.
+    """
     whole = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
-    whole.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    fresh = folder.with_name(f"{folder.name}.new")
+    for old in (fresh, folder):
+        shutil.rmtree(old, ignore_errors=True)
+    whole.save_pretrained(fresh)
+    tokenizer.save_pretrained(fresh)
+    fresh.replace(folder)
     return folder
 
 

@@ -15,12 +15,13 @@ from tilewright._version import __version__
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.loop.table_input import read_rows
-from tilewright.records.event_log import EVENTS, EventLog, read_events
+from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, PlainTrainer, latest
 from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.training_folder import was_begun
 
 Reached = Callable[[int, int, str], None]
 
@@ -93,7 +94,7 @@ def train_sft(
         callbacks=[Checkpointing(config.checkpoints.keep)],
     )
     trainer.remove_callback(PrinterCallback)
-    begun = (folder / EVENTS).exists()
+    begun = was_begun(folder)
     events = read_events(folder) if begun else ()
     past = [event.step for event in events if isinstance(event, Stepped)]
     with EventLog(folder) as log:
