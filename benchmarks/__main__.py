@@ -26,6 +26,7 @@ BARS = {
     "bad_input": "faults.bad_input",
     "bench_kills": "faults.bench_kills",
     "host_kills": "faults.host_kills",
+    "study_kills": "faults.study_kills",
     "eval_wait": "accuracy.eval_wait",
     "reports": "search.report_page",
     "loop": "search.loop_cost",
