@@ -25,19 +25,23 @@ from tilewright.cli.main import cli
 from tilewright.families.nano.problem_files import compositions_of, reference_of
 from tilewright.families.nano.program_slots import space
 from tilewright.families.nano.program_text import render
+from tilewright.records.event_log import read_events, turns_of
 from tilewright.rl.book_world import MAX_FEEDBACK_CHARS
 from tilewright.rl.data.cold_start import cold_start
 from tilewright.rl.engines.trl.models import fresh_tokenizer
 from tilewright.rl.study.arm_faults import failures_of, stopped_because
+from tilewright.rl.study.references import judged_turns
 from tilewright.rl.study.study_config import load_study
-from tilewright.rl.study.study_folder import bests_of, figures_of, finished_model
-from tilewright.rl.study.study_log import LOG
+from tilewright.rl.study.study_folder import figures_of, finished_model, run_in
+from tilewright.rl.study.study_log import LOG, read_log
 from tilewright.rl.synthetic_verdicts import synthetic_store
 from tilewright.rl.training_config import FreshSection
 
 SMALL = {
     "name": "small",
     "last_steps": 1,
+    "reference": "base",
+    "scaling": {"arm": "base", "turns": 3, "samples": 2, "w": 1},
     "directions": [],
     "arms": {"base": {}, "odd": {"changes": {"overrides.mismatch.low": 1.5,
                                              "overrides.mismatch.high": 1.6}}},
@@ -124,7 +128,7 @@ def test_a_killed_study_continues_and_trains_every_step_once(study):
     assert len(figures_of(study / "arms" / "base-0")) == 2
     assert finished_model(study / "arms" / "base-0") is not None
     # Two steps of two prompts, two rollouts and two turns.
-    assert bests_of(study / "arms" / "base-0")[0] == 16
+    assert len(judged_turns(study / "arms" / "base-0")) == 16
     assert [row["stops"] for row in failures_of(study / "arms" / "base-0")] == [False]
     assert "| base | 0 | 2 |" in (study / "page.md").read_text()
 
@@ -144,6 +148,22 @@ def test_the_page_is_drawn_again_from_the_log_byte_for_byte(study, tmp_path):
     assert "page.md" in names
     for name in names:
         assert (tmp_path / "again" / name).read_bytes() == (study / name).read_bytes()
+
+
+def test_contexts_share_their_first_turns_and_differ_later(study):
+    found = read_log(study / LOG)["scaling"]
+    assert list(found) == ["vanilla", "last_w", "top_w"]
+    shown = {}
+    for context in found:
+        run = run_in(study / "scaling" / context)
+        turns = turns_of(read_events(run))
+        shown[context] = [
+            (len(turn.ask.shown_turns), turn.reply.text) for turn in turns if turn.ask.turn == 0
+        ]
+        assert {len(turn.ask.shown_turns) for turn in turns if turn.ask.turn == 2} == {
+            2 if context == "vanilla" else 1
+        }
+    assert shown["vanilla"] == shown["last_w"] == shown["top_w"]
 
 
 def test_the_gate_prints_its_lines_and_fails_with_a_status(study):

@@ -20,7 +20,7 @@ from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.run_output import check_unchanged
 from tilewright.cli.train_replay import command as replay
-from tilewright.cli.train_study import gate, study
+from tilewright.cli.train_study import gate, scaling, study
 from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ConfigError, writing
 from tilewright.records.event_log import EventLog, read_events
@@ -50,6 +50,7 @@ def command() -> None:
 command.add_command(replay)
 command.add_command(study)
 command.add_command(gate)
+command.add_command(scaling)
 OPTIONS = group(
     click.argument("file", required=False, metavar="CONFIG"),
     JSON,

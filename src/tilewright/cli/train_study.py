@@ -20,6 +20,7 @@ STUDY = "tilewright.rl.study"
 STAGES, LOG, PAGES = f"{STUDY}.stages", f"{STUDY}.study_log", f"{STUDY}.study_page"
 PACKING = f"{STUDY}.packing"
 FOLDERS, SETTINGS, GATES = f"{STUDY}.study_folder", f"{STUDY}.study_config", f"{STUDY}.gate_run"
+SCALINGS = f"{STUDY}.scaling_run"
 GATE_FAILED = 1
 """Exit status if a line of the gate fails."""
 
@@ -111,6 +112,25 @@ def gate(folder: str, as_json: bool) -> int:
     if not held:
         print_line("the gate fails: " + ", ".join(r["name"] for r in rows if not r["held"]))
     return 0 if held else GATE_FAILED
+
+
+@click.command("scaling")
+@click.argument("folder", metavar="DIR")
+@JSON
+def scaling(folder: str, as_json: bool) -> int:
+    """Sample many turns of a trained model of a study, once with each context.
+
+    DIR is the folder of a study with a section `scaling`. Each line is the share of trajectories
+    whose best program so far has a speed-up above 1.2, after each turn.
+    """
+    found = _module(SCALINGS).run_scaling(_module(FOLDERS).read_study(Path(folder)))
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return 0
+    for context, figures in found.items():
+        shares = " ".join(f"{share:.3f}" for share in figures["fast@1.2"])
+        click.echo(f"{context}: fast@1.2 of the best so far {shares}")
+    return 0
 
 
 def _print_gate(rows: list[dict[str, Any]], *, as_json: bool) -> None:

@@ -36,7 +36,7 @@ from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import Sampler, TokenSample, read_samples, write_samples
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_folder import ROLLOUTS
-from tilewright.rl.trajectories import LockstepStrategy, Trajectory
+from tilewright.rl.trajectories import LockstepStrategy, ShownTurns, Trajectory, all_turns
 from tilewright.rl.worlds import World
 
 
@@ -114,6 +114,7 @@ class Rollouts:
         turns: int,
         sampler: Sampler,
         sampling: SamplingSection,
+        shown: ShownTurns = all_turns,
     ) -> RolloutBatch:
         """Return a batch of so many turns, continued from its place in the log.
 
@@ -125,7 +126,7 @@ class Rollouts:
         problems = {problem.id: problem for problem in self.problems}
         path, seed = self.folder / ROLLOUTS / batch, self.config.seed
         policy = BatchPolicy(sampler.name, path, sampler, sampling, seed, self.world, problems)
-        strategy = LockstepStrategy(trajectories, turns, policy.room)
+        strategy = LockstepStrategy(trajectories, turns, policy.room, shown)
         history = RecordedHistory(strategy)
         policy.finished, policy.levels = history.turns, strategy.levels
         most = self.config.health.stop_unjudged * planned

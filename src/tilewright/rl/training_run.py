@@ -19,7 +19,7 @@ from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
 from tilewright.rl.tokens import Sampler, log_ratio_file, write_log_ratios
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_folder import was_begun
-from tilewright.rl.trajectories import drawn_problems, trajectories_of
+from tilewright.rl.trajectories import ShownTurns, all_turns, drawn_problems, trajectories_of
 from tilewright.rl.worlds import World, open_world, problems_at
 
 HELD_OUT = "held_out.jsonl"
@@ -55,14 +55,14 @@ class TrainingRun:
             folder, self.world, [*self.problems, *self.held_out], self.log, past, config=config
         )
 
-    def play(self, step: int, sampler: Sampler) -> RolloutBatch:
+    def play(self, step: int, sampler: Sampler, shown: ShownTurns = all_turns) -> RolloutBatch:
         """Return the rollout batch of a step, from 0, as recorded or newly sampled."""
         section = self.preset.sampling
         names = [problem.id for problem in self.problems]
         drawn = drawn_problems(names, section.prompts, step, self.config.seed)
         first = step * section.prompts * section.rollouts
         trajectories = trajectories_of(f"{STEP}{step:05}", drawn, section.rollouts, first)
-        return self._rollouts.play(trajectories, section.turns, sampler, section)
+        return self._rollouts.play(trajectories, section.turns, sampler, section, shown)
 
     def score(self, steps: int, sampler: Sampler) -> RolloutBatch:
         """Return a batch of the held-out problems after so many steps; there must be some."""

@@ -66,11 +66,27 @@ FittingTurns = Callable[[str, Sequence[str]], Sequence[str] | None]
 """From a problem and its earlier requests to those that a prompt has room for, if any."""
 
 
+ShownTurns = Callable[[Sequence[Turn]], Sequence[str]]
+"""From the finished turns of a trajectory to the requests of those that its next prompt shows."""
+
+
+def all_turns(turns: Sequence[Turn]) -> list[str]:
+    """Return the requests of all turns."""
+    return [turn.ask.id for turn in turns]
+
+
 class LockstepStrategy:
     """Requests one turn of all trajectories of a batch at a time. Lifetime: one batch."""
 
-    def __init__(self, trajectories: Sequence[Trajectory], turns: int, room: FittingTurns) -> None:
-        self._turns, self._room = turns, room
+    def __init__(
+        self,
+        trajectories: Sequence[Trajectory],
+        turns: int,
+        room: FittingTurns,
+        shown: ShownTurns = all_turns,
+    ) -> None:
+        self._turns, self._room, self._shown = turns, room, shown
+        self._finished: dict[str, Turn] = {}
         self._earlier: dict[Trajectory, list[str]] = {item: [] for item in trajectories}
         self._unfinished: set[str] = set()
         self._waiting: deque[Ask] = deque()
@@ -88,13 +104,15 @@ class LockstepStrategy:
     def tell(self, turn: Turn) -> None:
         """Record that a turn is finished."""
         self._unfinished.discard(turn.ask.id)
+        self._finished[turn.ask.id] = turn
 
     def _begin(self) -> None:
         number = len(self.levels)
         level = []
         for item, earlier in self._earlier.items():
             # A prompt never shrinks, so a trajectory without room stays without room.
-            shown = self._room(item.problem, earlier) if len(earlier) == number else None
+            chosen = self._shown([self._finished[name] for name in earlier])
+            shown = self._room(item.problem, chosen) if len(earlier) == number else None
             if shown is None:
                 continue
             ask = Ask(

@@ -30,6 +30,7 @@ from tilewright.rl.study.arm_faults import (
     stopped_because,
 )
 from tilewright.rl.study.fresh_scores import FRESH, last_programs
+from tilewright.rl.study.scaling import SCALING
 from tilewright.rl.study.stage_process import OutOfTime, Shown, run_command
 from tilewright.rl.study.study_folder import StudyFolder, run_in
 from tilewright.rl.synthetic_verdicts import synthetic_store
@@ -105,7 +106,7 @@ def settings_text(changes: dict[str, Any]) -> list[str]:
 
 
 def stages_of(folder: StudyFolder, shown: Shown) -> Iterator[StudyStage]:
-    """Yield the stages: census, cold start, gate, each arm and seed, and fresh scores."""
+    """Yield the stages: census, cold start, gate, each arm and seed, scaling, fresh scores."""
     path = folder.path
     live = not folder.config.is_synthetic
     if live:
@@ -120,6 +121,11 @@ def stages_of(folder: StudyFolder, shown: Shown) -> Iterator[StudyStage]:
     for name, seed in sorted(folder.config.runs(), key=lambda r: len(failures_of(folder.arm(*r)))):
         yield StudyStage(f"arm {name}, seed {seed}", _arm_done(folder, name, seed),
                     _arm(folder, name, seed, shown), is_arm=True)  # fmt: skip
+    if (section := folder.config.scaling) is not None:
+        # An arm that stopped has no model.
+        place = folder.arm(section.arm, 0)
+        done = lambda: (path / SCALING).exists() or bool(stopped_because(place))  # noqa: E731
+        yield StudyStage("test-time scaling", done, _scaling(folder, shown))
     if live:
         again = lambda: last_programs(folder)  # noqa: E731
         evaluate = _evaluates(folder, FRESH, study_folder.FRESH_DONE, again, shown)
@@ -298,6 +304,11 @@ def _gate(folder: StudyFolder, shown: Shown) -> Callable[[float], None]:
         raise InfrastructureError(f"gate: exit status {status}: {last}")
 
     return run
+
+
+def _scaling(folder: StudyFolder, shown: Shown) -> Callable[[float], None]:
+    words = ["train", "scaling", str(folder.path)]
+    return lambda until: _required("test-time scaling", folder, words, until, shown)
 
 
 def _arm_done(folder: StudyFolder, name: str, seed: int) -> Callable[[], bool]:

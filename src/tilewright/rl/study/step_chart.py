@@ -18,8 +18,10 @@ TICKS = 5
 Series = Sequence[float | None]
 
 
-def step_chart(title: str, arms: Mapping[str, Sequence[Series]], note: str = "") -> str:
-    """Return an SVG of each arm's series over steps, and of the mean over its seeds."""
+def step_chart(
+    title: str, arms: Mapping[str, Sequence[Series]], note: str = "", unit: str = "step"
+) -> str:
+    """Return an SVG of each arm's series over steps or turns, and of the mean over its seeds."""
     values = [v for seeds in arms.values() for series in seeds for v in series if v is not None]
     part = _tick_size(max([1e-9, *values]) - min([0.0, *values]))
     low = part * math.floor(min([0.0, *values]) / part + 1e-9)
@@ -62,7 +64,7 @@ def step_chart(title: str, arms: Mapping[str, Sequence[Series]], note: str = "")
             f'y2="{line_y - 2}" stroke="{color}" stroke-width="2" {dash}/>'
             f'<text x="{WIDTH - RIGHT + 40}" y="{line_y + 2}" fill="#1a202c">{escape(name)}</text>'
         )
-    axis = f"step, 1 to {steps}" + (f"; {note}" if note else "")
+    axis = f"{unit}, 1 to {steps}" + (f"; {note}" if note else "")
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(
         f'<text x="{middle}" y="{HEIGHT - 12}" text-anchor="middle" fill="#4a5568">{escape(axis)}'

@@ -81,6 +81,21 @@ class DirectionSection(Section):
     """The result that would refute it."""
 
 
+class ScalingSection(Section):
+    """Test-time scaling: many turns of a trained model, each prompt with a part of the history."""
+
+    arm: str
+    """The arm whose model of seed 0 is sampled."""
+    turns: int = Field(default=8, ge=2)
+    """Turns of each trajectory."""
+    samples: int = Field(default=8, ge=1)
+    """Trajectories of each problem. All contexts have the same first turns."""
+    w: int = Field(default=2, ge=1)
+    """Number of earlier turns that `last_w` and `top_w` show."""
+    contexts: tuple[Literal["vanilla", "last_w", "top_w"], ...] = ("vanilla", "last_w", "top_w")
+    """Choices of the shown turns: all that fit, the newest, or those with the highest reward."""
+
+
 class StudyConfig(Section):
     """Every setting of `tilewright train study`."""
 
@@ -100,6 +115,11 @@ class StudyConfig(Section):
     """The arms by name, in the order in which they run."""
     directions: tuple[DirectionSection, ...] = ()
     """Statements with predictions, in the order of the page."""
+    reference: str = ""
+    """The arm without learning. Each other arm is compared with the best of as many of its
+    programs, and with its pass@16. Empty: there is no such arm."""
+    scaling: ScalingSection | None = None
+    """Test-time scaling after all arms. `null`: none."""
     last_steps: int = Field(default=3, ge=1)
     """Steps at the end of an arm over which its figures are averaged."""
 
@@ -145,11 +165,17 @@ def _checked(tree: Any) -> StudyConfig:  # noqa: ANN401 - YAML
     for name in found.arms:
         if not name or set(name) & set("/ .") or name.startswith("_"):
             raise ConfigError(f"arms.{name}: a name has no slash, space or dot; it names a folder")
-    for place, item in enumerate(found.directions):
-        for side in (item.arm, item.against):
-            if side not in found.arms:
-                known = ", ".join(found.arms)
-                raise ConfigError(f"directions.{place}: there is no arm {side!r}; arms: {known}")
+    named = [
+        (f"directions.{place}", side)
+        for place, item in enumerate(found.directions)
+        for side in (item.arm, item.against)
+    ]
+    named += [("reference", found.reference)] if found.reference else []
+    named += [("scaling.arm", found.scaling.arm)] if found.scaling is not None else []
+    for path, name in named:
+        if name not in found.arms:
+            known = ", ".join(found.arms)
+            raise ConfigError(f"{path}: there is no arm {name!r}; arms: {known}")
     return found
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.records.event_log import EVENTS, read_events
-from tilewright.records.events import Stepped, TurnFinished
+from tilewright.records.events import Stepped
 from tilewright.records.whole_files import write_whole
 from tilewright.rl.study.study_config import StudyConfig, first_difference
 
@@ -18,7 +18,7 @@ STUDY, TRAINING, CONVERSATIONS = "study.yaml", "training.yaml", "conversations.j
 STORE, SECONDS = "verdicts.jsonl.gz", "seconds.json"
 GATE, GATE_REFUSED = "gate.json", "gate-refused.json"
 """The lines of a gate that let the arms run, and those of one that does not."""
-COLD, ARMS, SAMPLES, LOGS = "cold", "arms", "gate", "logs"
+COLD, ARMS, SAMPLES, SCALED, LOGS = "cold", "arms", "gate", "scaling", "logs"
 DONE, CENSUS_DONE, FRESH_DONE = "done", "census-done", "fresh-done"
 """Empty files: an arm has trained all of its steps; each program was evaluated, or is unjudged."""
 TRAINED = "step"
@@ -116,22 +116,6 @@ def finished_model(folder: Path) -> Path | None:
     # The tokenizer is written last.
     whole = model is not None and (model / "tokenizer_config.json").is_file()
     return model if whole else None
-
-
-def bests_of(folder: Path) -> tuple[int, dict[str, float]]:
-    """Return how many programs an arm had judged in training, and the best of each problem."""
-    run, count, best = run_in(folder), 0, dict[str, float]()
-    if run is None or not (run / EVENTS).exists():
-        return 0, best
-    for event in read_events(run, left_out=lambda _: None):
-        if not isinstance(event, TurnFinished) or not event.turn.ask.id.startswith(TRAINED):
-            continue
-        found = event.turn.judgements[0]
-        count += found.verdict != "unjudged"
-        if found.verdict == "correct" and found.speedup is not None:
-            problem = event.turn.ask.problem
-            best[problem] = max(best.get(problem, 0.0), found.speedup)
-    return count, dict(sorted(best.items()))
 
 
 def figures_of(folder: Path) -> list[dict[str, float | None]]:

@@ -20,6 +20,8 @@ from tilewright.records.events import RunStarted
 from tilewright.rl.study import study_folder
 from tilewright.rl.study.arm_faults import stopped_because
 from tilewright.rl.study.fresh_scores import fresh_log
+from tilewright.rl.study.references import best_so_far, bests_of, judged_turns, reference_log
+from tilewright.rl.study.scaling import SCALING
 from tilewright.rl.study.study_config import StudyConfig
 from tilewright.rl.study.study_folder import StudyFolder
 
@@ -33,24 +35,30 @@ def study_log(folder: StudyFolder, seconds: dict[str, float]) -> dict[str, Any]:
     config, arms = folder.config, dict[str, dict[str, Any]]()
     for name, seed in config.runs():
         place = folder.arm(name, seed)
-        programs, best = study_folder.bests_of(place)
+        turns = judged_turns(place)
         arms.setdefault(name, {})[str(seed)] = {
             "figures": study_folder.figures_of(place),
             "stopped": stopped_because(place),
-            "programs": programs,
-            "best": best,
+            "programs": len(turns),
+            "best": bests_of(turns),
+            "best_so_far": best_so_far(turns),
         }
-    gate = folder.path / study_folder.GATE
     return {
         "format": FORMAT,
         "study": config.model_dump(mode="json"),
         "versions": _versions(),
         "device": _device(folder),
-        "gate": json.loads(gate.read_text(encoding="utf-8")) if gate.exists() else [],
+        "gate": _json(folder.path / study_folder.GATE, []),
         "arms": arms,
+        "reference": reference_log(folder),
+        "scaling": _json(folder.path / SCALING, {}),
         "fresh": fresh_log(folder),
         "seconds": seconds,
     }
+
+
+def _json(path: Path, absent: Any) -> Any:  # noqa: ANN401 - JSON
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else absent
 
 
 def write_log(path: Path, log: dict[str, Any]) -> None:
@@ -69,7 +77,10 @@ def read_log(path: Path) -> dict[str, Any]:
         StudyConfig.model_validate(found["study"])
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"{path} is no log of a study: {error}") from error
-    return dict(found)
+    # Logs of older versions have none of these.
+    for run in (run for seeds in found["arms"].values() for run in seeds.values()):
+        run.setdefault("best_so_far", [])
+    return {"reference": {}, "scaling": {}, **found}
 
 
 def _versions() -> dict[str, str]:

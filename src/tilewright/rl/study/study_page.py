@@ -21,6 +21,8 @@ CHARTS = {
     "entropy": "entropy of a token, in nats",
 }
 """The figures with a chart, and their titles."""
+BEST = "best speed-up so far, mean over problems"
+SCALED = "share of trajectories whose best so far is above 1.2"
 COLUMNS = {
     "correct": "correct",
     "rejected": "rejected",
@@ -43,6 +45,11 @@ def study_pages(log: Mapping[str, Any]) -> dict[str, str]:
         f"{prefix}{name.replace('@', '-at-')}.svg": step_chart(title, _series(log, name), word)
         for name, title in CHARTS.items()
     }
+    if any(run["best_so_far"] for seeds in log["arms"].values() for run in seeds.values()):
+        charts[f"{prefix}best.svg"] = step_chart(BEST, _best_series(log), word)
+    if log["scaling"]:
+        series = {name: [figures["fast@1.2"]] for name, figures in log["scaling"].items()}
+        charts[f"{prefix}scaling.svg"] = step_chart(SCALED, series, word, "turn")
     return {PAGE: "\n".join(_lines(log, config, list(charts))), **charts}
 
 
@@ -61,7 +68,8 @@ def _lines(log: Mapping[str, Any], config: StudyConfig, charts: Sequence[str]) -
     yield ""
     yield from _directions(log, config)
     yield from _arms(log, config)
-    yield from _bests(log)
+    yield from _bests(log, config)
+    yield from _scaling(log, config)
     yield from _fresh(log)
     yield "## Charts"
     yield ""
@@ -123,21 +131,56 @@ def _arms(log: Mapping[str, Any], config: StudyConfig) -> Iterator[str]:
     yield ""
 
 
-def _bests(log: Mapping[str, Any]) -> Iterator[str]:
+def _bests(log: Mapping[str, Any], config: StudyConfig) -> Iterator[str]:
     yield "## Best programs"
     yield ""
     yield "The best speed-up of each problem among all programs that an arm had judged."
-    yield "An arm without learning is the reference: the best of so many samples of one model."
+    references = log["reference"]
+    if references:
+        yield (
+            f"The reference is the best of as many programs of the arm `{config.reference}`, which "
+            "does not learn. The log counts the programs of both."
+        )
+    else:
+        yield "An arm without learning is the reference: the best of so many samples of one model."
     yield ""
-    yield from (
-        "| arm | seed | programs | problems with a correct one | geometric mean of the best |",
-        "| --- | --- | --- | --- | --- |",
-    )
+    more = " programs of the reference | its best | its pass@16 |" if references else ""
+    head = "| arm | seed | programs | problems with a correct one | geometric mean of the best |"
+    yield f"{head}{more}"
+    yield "| --- | --- | --- | --- | --- |" + " --- | --- | --- |" * bool(references)
     for name, seeds in log["arms"].items():
         for seed, run in seeds.items():
-            best = list(run["best"].values())
-            mean = f"{statistics.geometric_mean(best):.2f}x" if best else ""
-            yield f"| {name} | {seed} | {run['programs']} | {len(best)} | {mean} |"
+            row = f"| {name} | {seed} | {run['programs']} | {len(run['best'])} | {_mean(run)} |"
+            if references:
+                other = references[name][seed]
+                row += f" {other['programs']} | {_mean(other)} | {_number(other['pass@16'])} |"
+            yield row
+    yield ""
+
+
+def _mean(run: Mapping[str, Any]) -> str:
+    best = list(run["best"].values())
+    return f"{statistics.geometric_mean(best):.2f}x" if best else ""
+
+
+def _scaling(log: Mapping[str, Any], config: StudyConfig) -> Iterator[str]:
+    found, section = log["scaling"], config.scaling
+    if not found or section is None:
+        return
+    yield "## Test-time scaling"
+    yield ""
+    yield (
+        f"The model of {section.arm}, seed 0, writes {section.turns} turns: {section.samples} "
+        f"trajectories of each problem, with w = {section.w}."
+    )
+    yield "All contexts have the same first turns. Each share is that of the best program so far."
+    yield ""
+    turns = range(1, section.turns + 1)
+    yield f"| context | figure | {' | '.join(f'turn {turn}' for turn in turns)} |"
+    yield "| --- | --- |" + " --- |" * section.turns
+    for context, figures in found.items():
+        for name, values in figures.items():
+            yield f"| {context} | {name} | {' | '.join(map(_number, values))} |"
     yield ""
 
 
@@ -188,6 +231,12 @@ def _series(log: Mapping[str, Any], name: str) -> dict[str, list[list[float | No
     return {
         arm: [[step.get(name) for step in run["figures"]] for run in seeds.values()]
         for arm, seeds in log["arms"].items()
+    }
+
+
+def _best_series(log: Mapping[str, Any]) -> dict[str, list[list[float]]]:
+    return {
+        arm: [run["best_so_far"] for run in seeds.values()] for arm, seeds in log["arms"].items()
     }
 
 

@@ -36,10 +36,13 @@ def a_log(rejected=(0.0, 0.6), verdicts="synthetic"):
                     "stopped": "",
                     "programs": 96,
                     "best": {"p": 2.0, "q": 8.0},
+                    "best_so_far": [1.0, 5.0],
                 }
             }
             for name, end in ends.items()
         },
+        "reference": {},
+        "scaling": {},
         "fresh": {},
         "seconds": {"cold start": 80.0},
     }  # fmt: skip
@@ -63,6 +66,7 @@ def test_a_stopped_arm_and_a_failing_gate_are_shown():
         "stopped": "mismatch rejection kept nothing",
         "programs": 0,
         "best": {},
+        "best_so_far": [],
     }
     page = study_pages(log)[PAGE]
     assert "mismatch rejection kept nothing" in page
@@ -121,3 +125,28 @@ def test_a_damaged_log_is_refused(tmp_path, content):
     write_log(path, a_log() | {"format": 99})
     with pytest.raises(RecordError, match="format 99"):
         read_log(path)
+
+
+def test_the_reference_has_as_many_programs_as_the_arm():
+    log = a_log()
+    log["study"]["reference"] = "base"
+    other = {"programs": 90, "best": {"p": 1.0, "q": 4.0}, "pass@16": 0.875}
+    log["reference"] = {name: {"0": other} for name in log["arms"]}
+    page = study_pages(log)[PAGE]
+    assert "the best of as many programs of the arm `base`" in page
+    assert "| without-checks | 0 | 96 | 2 | 4.00x | 90 | 2.00x | 0.875 |" in page
+
+
+def test_test_time_scaling_has_a_table_and_a_chart_over_turns():
+    log = a_log()
+    log["study"]["scaling"] = {"arm": "base", "turns": 2}
+    figures = {"correct": [0.5, 0.75], "fast@1.2": [0.25, 0.5], "speedup": [1.5, 2.0]}
+    log["scaling"] = {"vanilla": figures, "top_w": figures}
+    pages = study_pages(log)
+    assert "| top_w | fast@1.2 | 0.25 | 0.5 |" in pages[PAGE]
+    assert "turn, 1 to 2" in pages["synthetic-scaling.svg"]
+    assert "synthetic-scaling.svg" not in study_pages(a_log())
+
+
+def test_the_best_so_far_has_a_chart():
+    assert "best speed-up so far" in study_pages(a_log())["synthetic-best.svg"]

@@ -15,6 +15,7 @@ from tilewright.rl.engines.trl.sampler import Precision, TransformersSampler
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_run import TrainingRun
+from tilewright.rl.trajectories import ShownTurns, all_turns
 from tilewright.rl.worlds import measures_time
 
 
@@ -23,8 +24,12 @@ def sample_model(
     folder: Path,
     on_event: OnEvent,
     on_wait: Callable[[bool], None] = lambda _: None,
+    *,
+    shown: ShownTurns = all_turns,
 ) -> RolloutBatch:
     """Return the first rollout batch of a run, as recorded or newly sampled; train nothing.
+
+    `shown` chooses the earlier turns that a prompt has.
 
     Raises:
         ConfigError: the model or a setting cannot be used.
@@ -42,4 +47,4 @@ def sample_model(
             precision = lambda: torch.autocast(machine.device, torch.bfloat16)  # noqa: E731
         batch, name = machine.sampling_batch_size, f"local:{path}"
         sampler = TransformersSampler(model, tokenizer, batch, lease, precision, name, on_wait)
-        return run.play(0, sampler)
+        return run.play(0, sampler, shown)
