@@ -31,7 +31,12 @@ from pydantic import BaseModel
 
 from tilewright import config, errors, records, registry
 from tilewright.rl.presets import Preset
-from tilewright.rl.study.study_config import ArmSection, DirectionSection, StudyConfig
+from tilewright.rl.study.study_config import (
+    ArmSection,
+    DirectionSection,
+    ScalingSection,
+    StudyConfig,
+)
 from tilewright.rl.training_config import TrainConfig
 from tilewright.serve.app import describe
 
@@ -238,6 +243,7 @@ def config_page() -> str:
     text += settings_table(StudyConfig)
     text += "Each of `arms` has a name and these settings:\n\n" + settings_table(ArmSection)
     text += "Each of `directions` has these:\n\n" + settings_table(DirectionSection)
+    text += "`scaling` has these:\n\n" + settings_table(ScalingSection)
     return text.rstrip() + "\n"
 
 
