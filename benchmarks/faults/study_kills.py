@@ -36,7 +36,7 @@ TIMED = ("seconds/",)
 
 
 def small_study() -> dict[str, Any]:
-    """Return the rehearsal with two arms of three steps, and a model that learns nothing yet."""
+    """Return the rehearsal with two arms of four steps, and half of the conversations."""
     tree = load_study("nano-rehearsal.yaml").model_dump(mode="json")
     tree |= {
         "name": "small-rehearsal",
@@ -45,21 +45,12 @@ def small_study() -> dict[str, Any]:
         "gate": {"trajectories": 8, "turns": 2, "override": True},
         "last_steps": 1,
     }
-    tree["cold_start"]["conversations"] = 96
+    tree["cold_start"]["conversations"] = 800
     training = tree["training"]
-    sizes = {"prompts": 2, "rollouts": 4, "turns": 2, "context_tokens": 512, "reply_tokens": 24}
-    training["overrides"]["sampling"] = sizes
-    training["overrides"]["optimizer"]["steps"] = 3
-    training["overrides"]["sft"] |= {"epochs": 1}
-    model = {"hidden": 32, "layers": 1, "heads": 2, "positions": 512, "vocabulary": 1000}
-    return tree | {
-        "training": training
-        | {
-            "model": {"from_scratch": model},
-            "machine": {"threads": 1},
-            "checkpoints": {"every": 1},
-        }
-    }
+    training["overrides"]["sampling"] |= {"prompts": 2, "rollouts": 8, "turns": 2}
+    training["overrides"]["optimizer"]["steps"] = 4
+    training["overrides"]["sft"] |= {"epochs": 2}
+    return tree | {"training": training | {"checkpoints": {"every": 1}}}
 
 
 def comparable(log: dict[str, Any]) -> dict[str, Any]:
@@ -170,6 +161,8 @@ def _undisturbed(path: Path) -> tuple[dict[str, Any], float]:
     if _start(folder).wait(1200):
         raise SystemExit(f"the undisturbed study failed: see {folder}")
     log = read_log(folder / "study" / LOG)
+    if not all(step["gradient"] for step in log["arms"]["base"]["0"]["figures"]):
+        raise SystemExit("a step without a gradient: equal logs of this study would show nothing")
     return comparable(log), max(log["seconds"].values()) * 1.5
 
 

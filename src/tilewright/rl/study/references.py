@@ -1,7 +1,7 @@
 """References without learning: as many programs of the cold-started model as an arm had judged.
 
 An arm samples many programs, and the best of many samples is good without any learning. So the
-page shows beside each arm the best of equally many programs of the reference arm. No torch.
+page shows next to each arm the best of equally many programs of the reference arm. No torch.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def shown_turns(
 def scaling_figures(rows: Sequence[Sequence[Turn | None]]) -> Figures:
     """Return the best of the history after each turn, as means over the trajectories.
 
-    `correct` is the share with a correct program, `fast@1.2` the share whose best one is so fast,
-    and `speedup` the mean of the best speed-up, 0 before the first correct program.
+    `correct` is the share with a correct program, and `fast@1.2` that of a best one above 1.2.
+    `speedup` is the mean of the best speed-up, which is 0 before the first correct program.
     """
     found: Figures = {"correct": [], "fast@1.2": [], "speedup": []}
     for count in range(1, max(map(len, rows)) + 1):
