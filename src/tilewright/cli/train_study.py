@@ -29,6 +29,8 @@ GATE_FAILED = 1
 @click.argument("file", required=False, metavar="CONFIG")
 @option("--out", "DIR", "Folder of the study, which is made or continued.", "target", required=True)
 @number("--minutes", "Most minutes of this invocation.", 1, 10_000, 9)
+@option("--arm", "NAME", "Run this arm alone, with one seed.", "arm")
+@click.option("--seed", type=int, help="Seed of --arm; default: the first that it does not have.")
 @click.option("--page-only", is_flag=True, help="Draw the page from a log; train nothing.")
 @option("--logs", "FILE", "The log of a study, for --page-only.")
 @click.option("--pack", is_flag=True, help="Write DIR/pack: few files, for another machine.")
@@ -56,7 +58,12 @@ def study(
         return 0
     if not file:
         raise ConfigError("train study needs a CONFIG, for example nano-rehearsal.yaml")
-    status = _run(file, folder, minutes, as_json=given["as_json"])
+    config = _module(SETTINGS).load_study(file)
+    if given["arm"]:
+        config = _module(SETTINGS).one_arm(config, given["arm"], given["seed"])
+    elif given["seed"] is not None:
+        raise ConfigError("--seed needs --arm NAME, the arm that is trained with it")
+    status = _run(config, folder, minutes, as_json=given["as_json"])
     if given["pack"]:
         packing = _module(PACKING)
         parts = packing.pack(folder)
@@ -64,10 +71,10 @@ def study(
     return status
 
 
-def _run(file: str, target: Path, minutes: int, *, as_json: bool) -> int:
+def _run(config: Any, target: Path, minutes: int, *, as_json: bool) -> int:  # noqa: ANN401 - lazy
     until = time.monotonic() + 60 * minutes
     stages, log = _module(STAGES), _module(LOG)
-    opened = _module(FOLDERS).open_study(target, _module(SETTINGS).load_study(file))
+    opened = _module(FOLDERS).open_study(target, config)
     stages.check_study(opened)
     with Progress(f"study {opened.config.name}") as progress:
         try:

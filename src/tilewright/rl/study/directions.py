@@ -42,6 +42,21 @@ def last_value(figures: Figures, name: str, steps: int) -> float | None:
     return statistics.fmean(values) if values else None
 
 
+def next_seed(arm: Mapping[str, Any], figure: str, steps: int) -> tuple[float, float] | None:
+    """Return the 95 % prediction interval of a figure of one more seed of an arm.
+
+    `None`: fewer than two seeds have the figure.
+    """
+    values = [last_value(run["figures"], figure, steps) for run in arm.values()]
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return None
+    spread = statistics.stdev(known) * math.sqrt(1 + 1 / len(known))
+    half = STUDENT_95[min(len(known) - 1, len(STUDENT_95)) - 1] * spread
+    mean = statistics.fmean(known)
+    return mean - half, mean + half
+
+
 def effect(arm: Mapping[str, Any], against: Mapping[str, Any], figure: str, steps: int) -> Effect:
     """Return the difference between two arms of a log over the seeds that both have."""
     pairs = [

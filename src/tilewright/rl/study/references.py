@@ -70,16 +70,16 @@ def pass_at(turns: Sequence[Turn]) -> float | None:
 def reference_log(folder: StudyFolder) -> dict[str, dict[str, Any]]:
     """Return for each arm and seed the best of as many programs of the reference arm.
 
-    A seed that the reference does not have is compared with its seed 0.
+    A seed that the reference does not have is compared with its first one.
     """
     name, found = folder.config.reference, dict[str, dict[str, Any]]()
     if not name:
         return found
-    seeds = range(folder.config.arms[name].seeds)
+    seeds = [seed for arm, seed in folder.config.runs() if arm == name]
     turns = {seed: judged_turns(folder.arm(name, seed)) for seed in seeds}
     for arm, seed in folder.config.runs():
         count = len(judged_turns(folder.arm(arm, seed)))
-        equal = turns[seed if seed in turns else 0][:count]
+        equal = turns[seed if seed in turns else seeds[0]][:count]
         found.setdefault(arm, {})[str(seed)] = {
             "programs": len(equal),
             "best": bests_of(equal),

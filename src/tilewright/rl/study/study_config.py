@@ -57,7 +57,9 @@ class ArmSection(Section):
     """One setting of the training, with some seeds."""
 
     seeds: int = Field(default=1, ge=1)
-    """Number of seeds, from 0. Arms with equal seeds have the same weights and prompts at first."""
+    """Number of seeds. Arms with equal seeds have the same weights and prompts at first."""
+    first_seed: int = Field(default=0, ge=0)
+    """The smallest seed."""
     changes: dict[str, Any] = Field(default_factory=dict)
     """Settings of `train rl` that differ from `training`, by dotted path."""
 
@@ -131,8 +133,23 @@ class StudyConfig(Section):
     def runs(self) -> Iterator[tuple[str, int]]:
         """Yield each arm and seed, in the order in which they run."""
         for name, arm in self.arms.items():
-            for seed in range(arm.seeds):
+            for seed in range(arm.first_seed, arm.first_seed + arm.seeds):
                 yield name, seed
+
+
+def one_arm(config: StudyConfig, name: str, seed: int | None) -> StudyConfig:
+    """Return a study of one arm and seed alone, by default the first seed that it does not have.
+
+    Raises:
+        ConfigError: there is no such arm.
+    """
+    if name not in config.arms:
+        raise ConfigError(f"--arm {name}: the study has no such arm; {', '.join(config.arms)}")
+    arm = config.arms[name]
+    first = arm.first_seed + arm.seeds if seed is None else seed
+    arms = {name: arm.model_copy(update={"seeds": 1, "first_seed": first})}
+    changes = {"arms": arms, "directions": (), "reference": "", "scaling": None}
+    return config.model_copy(update=changes)
 
 
 def load_study(name: str) -> StudyConfig:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tilewright.rl.study.directions import Effect, effect, last_value
+from tilewright.rl.study.directions import Effect, effect, last_value, next_seed
 from tilewright.rl.study.step_chart import step_chart
 from tilewright.rl.study.study_config import StudyConfig
 
@@ -66,6 +66,7 @@ def _lines(log: Mapping[str, Any], config: StudyConfig, charts: Sequence[str]) -
     yield ""
     yield f"    tilewright train study {config.name}.yaml --out DIR --minutes 9"
     yield ""
+    yield from _rerun(log, config)
     yield from _directions(log, config)
     yield from _arms(log, config)
     yield from _bests(log, config)
@@ -86,6 +87,26 @@ def _lines(log: Mapping[str, Any], config: StudyConfig, charts: Sequence[str]) -
     for name, arm in config.arms.items():
         changes = ", ".join(f"`{path}={value}`" for path, value in arm.changes.items())
         yield f"| {name} | {arm.seeds} | {changes} |"
+    yield ""
+
+
+def _rerun(log: Mapping[str, Any], config: StudyConfig) -> Iterator[str]:
+    """Yield the command that trains the first arm with one more seed, and where it should end."""
+    name, arm = next(iter(config.arms.items()))
+    seed, runs = arm.first_seed + arm.seeds, log["arms"][name]
+    found = {key: next_seed(runs, key, config.last_steps) for key in COLUMNS}
+    known = {key: ends for key, ends in found.items() if ends is not None}
+    yield f"This command trains the arm `{name}` alone, with another seed:"
+    yield ""
+    yield f"    tilewright train study {config.name}.yaml --arm {name} --seed {seed} --out DIR"
+    yield ""
+    if not known:
+        return
+    yield "Its figures then lie in these 95 % prediction intervals for one more seed:"
+    yield ""
+    yield from ("| figure | from | to |", "| --- | --- | --- |")
+    for key, (low, high) in known.items():
+        yield f"| {COLUMNS[key]} | {_number(low)} | {_number(high)} |"
     yield ""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tilewright.rl.study.directions import STUDENT_95, effect, last_value
+from tilewright.rl.study.directions import STUDENT_95, effect, last_value, next_seed
 
 
 def arm(values):
@@ -48,3 +50,18 @@ def test_the_last_steps_are_averaged_and_unknown_values_left_out():
     figures = [{"x": 9.0}, {"x": 1.0}, {"x": None}, {"x": 3.0}]
     assert last_value(figures, "x", 3) == pytest.approx(2.0)
     assert last_value(figures, "y", 3) is None
+
+
+def test_one_more_seed_lies_in_its_prediction_interval_as_often_as_promised():
+    draws = random.Random(0)
+    inside = 0
+    for _ in range(2000):
+        *known, more = [draws.gauss(0.5, 0.1) for _ in range(6)]
+        low, high = next_seed(arm(known), "x", 1)
+        inside += low <= more <= high
+    assert inside / 2000 == pytest.approx(0.95, abs=0.015)
+
+
+def test_one_seed_predicts_nothing():
+    assert next_seed(arm([0.5]), "x", 1) is None
+    assert next_seed(arm([0.5, 0.6]), "y", 1) is None

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tilewright.errors import ConfigError
-from tilewright.rl.study.study_config import first_difference, load_study
+from tilewright.rl.study.study_config import first_difference, load_study, one_arm
 
 REHEARSAL = "nano-rehearsal.yaml"
 
@@ -57,3 +57,21 @@ def test_the_first_difference_is_a_dotted_path():
     assert first_difference(one, {**one, "e": None}) == ""
     assert first_difference(one, {**one, "e": 1}) == "e"
     assert first_difference(one, one) == ""
+
+
+def test_one_arm_alone_gets_a_seed_that_it_does_not_have():
+    study = load_study("nano.yaml")
+    assert list(one_arm(study, "base", None).runs()) == [("base", 5)]
+    assert list(one_arm(study, "base", 2).runs()) == [("base", 2)]
+    assert one_arm(study, "base", 2).training == study.training
+    with pytest.raises(ConfigError, match="--arm bass: the study has no such arm; base"):
+        one_arm(study, "bass", None)
+
+
+@pytest.mark.parametrize("path", ["reference", "scaling.arm"])
+def test_an_arm_that_is_named_must_exist(tmp_path, path):
+    tree = load_study("nano.yaml").model_dump(mode="json")
+    tree |= {"reference": "bass"} if path == "reference" else {"scaling": {"arm": "bass"}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(tree))
+    with pytest.raises(ConfigError, match=f"{path}: there is no arm 'bass'"):
+        load_study(str(tmp_path / "s.yaml"))

@@ -150,3 +150,16 @@ def test_test_time_scaling_has_a_table_and_a_chart_over_turns():
 
 def test_the_best_so_far_has_a_chart():
     assert "best speed-up so far" in study_pages(a_log())["synthetic-best.svg"]
+
+
+def test_the_page_has_the_command_and_the_interval_of_one_more_seed():
+    log = a_log()
+    one = "tilewright train study nano-rehearsal.yaml --arm base --seed 1 --out DIR"
+    assert one in study_pages(log)[PAGE]
+    log["study"]["arms"]["base"]["seeds"] = 2
+    end = {"figures": [{"rejected": 0.2}]}
+    log["arms"]["base"]["1"] = log["arms"]["base"]["0"] | end
+    page = study_pages(log)[PAGE]
+    assert "--arm base --seed 2" in page
+    # The mean of 0 and 0.2, and 12.706 times the deviation, times the root of 1.5.
+    assert "| rejected | -2.1 | 2.3 |" in page
