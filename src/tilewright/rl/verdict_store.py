@@ -28,6 +28,10 @@ from tilewright.records.field_faults import first_fault
 
 MAX_BYTES = 4 << 20
 """Most bytes of the compressed file: a study moves between machines as a few small files."""
+GZIP = 31
+"""The window of zlib for a file of gzip."""
+UNPACKED = 256
+"""Bytes that are unpacked at once."""
 SYNTHETIC = "synthetic"
 """The evaluator of verdicts that a formula computed, and the beginning of its device's name."""
 
@@ -174,20 +178,48 @@ def chosen(evaluations: tuple[EvalSummary, ...], ask_id: str) -> EvalSummary:
 
 
 def _read(path: Path) -> tuple[_Head, list[bytes]]:
+    first, _, rest = _unpacked(path).partition(b"\n")
     try:
-        first, _, rest = gzip.decompress(path.read_bytes()).partition(b"\n")
         head = _Head.model_validate_json(first)
-    except (OSError, EOFError, zlib.error) as error:
-        raise RecordError(f"{path}: a damaged or truncated store: {error}") from error
     except ValidationError as error:
         raise RecordError(f"{path}:1: {first_fault(error)}") from error
     lines = rest.splitlines()
     if len(lines) != head.count or hashlib.sha256(rest).hexdigest() != head.sha256:
         raise RecordError(
-            f"{path}: its first line promises {head.count} verdicts with digest "
+            f"{_damage(path, rest)}: its first line promises {head.count} verdicts with digest "
             f"{head.sha256[:12]}, and the other {len(lines)} lines are different"
         )
     return head, lines
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return the text of a store, or raise `RecordError` with the line at which it breaks off."""
+    unpacker, text, reason = zlib.decompressobj(GZIP), b"", "the file ends too early"
+    try:
+        data = path.read_bytes()
+        # In small parts, so that all before the damage is known.
+        for start in range(0, len(data), UNPACKED):
+            text += unpacker.decompress(data[start : start + UNPACKED])
+    except (OSError, zlib.error) as error:
+        reason = str(error)
+    if not unpacker.eof:
+        _, ended, rest = text.partition(b"\n")
+        place = _damage(path, rest) if ended else f"{path}:1"
+        raise RecordError(f"{place}: a damaged or truncated store: {reason}")
+    return text
+
+
+def _damage(path: Path, body: bytes) -> str:
+    """Return the place of the first line that is no verdict, and the program of the line before."""
+    known, number = "", 2
+    for line in body.splitlines():
+        try:
+            row = StoredVerdict.model_validate_json(line)
+        except ValidationError:
+            break
+        known = f" after program {digest_text(row.code)[:12]} for {row.problem}"
+        number += 1
+    return f"{path}:{number}{known}"
 
 
 def _difference(has: StoreKey, wanted: StoreKey) -> str:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tilewright.errors import ConfigError, RecordError
 from tilewright.problems.imported_sets import family_problems
 from tilewright.records import Rules
+from tilewright.records.base import digest_text
 from tilewright.records.events import EvalSummary
+from tilewright.rl.synthetic_verdicts import synthetic_store
 from tilewright.rl.verdict_store import StoreKey, VerdictStore, chosen
 
 KEY = StoreKey(evaluator="0.1.0", device="a GPU")
@@ -93,8 +95,28 @@ def test_a_truncated_or_foreign_file_is_refused(path):
     whole = path.read_bytes()
     for data in (whole[:-20], b"no gzip", b""):
         path.write_bytes(data)
-        with pytest.raises(RecordError):
+        with pytest.raises(RecordError, match=r":\d+.*: a damaged or truncated store"):
             VerdictStore.read(path)
+
+
+def test_the_line_and_the_program_of_the_damage_are_named(tmp_path):
+    """The half of a file of hundreds of verdicts breaks off in one of them."""
+    store = synthetic_store(tmp_path / "s.gz", "rehearsal")
+    store.save()
+    whole, rows = store.path.read_bytes(), list(store.rows())
+    store.path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(RecordError, match="ends too early") as error:
+        VerdictStore.read(store.path)
+    number = int(str(error.value).partition(":")[2].partition(" ")[0])
+    assert 10 < number < len(rows)
+    before = rows[number - 3]
+    assert f"after program {digest_text(before.code)[:12]} for {before.problem}" in str(error.value)
+
+
+def test_a_line_that_is_no_verdict_is_named(path):
+    damaged(path, lambda lines: [*lines[:2], b"{}\n", *lines[3:]])
+    with pytest.raises(RecordError, match=rf":3 after program \w+ for {PROBLEM.id}: "):
+        VerdictStore.read(path)
 
 
 def test_verdicts_of_two_kinds_of_one_program_are_refused_and_it_is_named(path):
