@@ -157,9 +157,8 @@ def test_contexts_share_their_first_turns_and_differ_later(study):
     for context in found:
         run = run_in(study / "scaling" / context)
         turns = turns_of(read_events(run))
-        shown[context] = [
-            (len(turn.ask.shown_turns), turn.reply.text) for turn in turns if turn.ask.turn == 0
-        ]
+        shown[context] = {turn.ask.id: turn.reply.text for turn in turns if turn.ask.turn == 0}
+        assert len(shown[context]) == 4
         assert {len(turn.ask.shown_turns) for turn in turns if turn.ask.turn == 2} == {
             2 if context == "vanilla" else 1
         }
