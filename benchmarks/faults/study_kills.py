@@ -119,9 +119,17 @@ def disturbed(
             if process.poll() is None:
                 _kill(process, stage=stage)
                 made += 1
+                hit = "its stage" if stage else "the study"
+                print(f"{folder.name}: kill {made} hits {hit}; newest log: {_newest(folder)}")
         if process.wait(1200) == 0:
             return made, begun
     return made, begun
+
+
+def _newest(folder: Path) -> str:
+    """Return the name of the stage whose process wrote last; empty: none did."""
+    logs = (folder / "study" / "logs").glob("*.txt")
+    return max(logs, key=lambda path: path.stat().st_mtime, default=Path()).stem
 
 
 def run(match: str = "", kills: int = KILLS) -> list[Bar]:  # noqa: ARG001 - one signature
