@@ -157,7 +157,24 @@ class BookWorld:
         for summary in made:
             if summary.verdict != "unjudged":
                 self._store.add(problem, code, summary)
+        if not self._store.key.is_synthetic:
+            # At once: after a kill, these verdicts would be evaluated again.
+            self._store.save()
         return made
+
+    def recall(self, turns: Iterable[Turn], problems: Iterable[Problem]) -> None:
+        """Add the programs that the store lacked in earlier sessions of this run.
+
+        A killed session may not have saved its verdicts, and no program is evaluated again.
+        """
+        known = {problem.id: problem for problem in problems}
+        for turn in turns:
+            found, problem = turn.judgements[0], known[turn.ask.problem]
+            if NOT_IN_STORE not in found.labels or found.verdict == "unjudged":
+                continue
+            if not self._store.evaluations(problem, turn.code):
+                labels = tuple(label for label in found.labels if label != NOT_IN_STORE)
+                self._store.add(problem, turn.code, found.model_copy(update={"labels": labels}))
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""

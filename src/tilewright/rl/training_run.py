@@ -12,8 +12,9 @@ from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.loop.run_state import PROBLEMS, lines_of
 from tilewright.records import Problem
-from tilewright.records.event_log import EventLog, read_events
+from tilewright.records.event_log import EventLog, read_events, turns_of
 from tilewright.records.events import RunStarted, Stepped
+from tilewright.rl.book_world import BookWorld
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
 from tilewright.rl.tokens import Sampler, log_ratio_file, write_log_ratios
@@ -45,7 +46,10 @@ class TrainingRun:
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
         _refuse_shared(self.problems, self.held_out)
-        past = EventHistory(read_events(folder) if begun else ())
+        events = list(read_events(folder)) if begun else []
+        past = EventHistory(events)
+        if isinstance(self.world, BookWorld):
+            self.world.recall(turns_of(events), [*self.problems, *self.held_out])
         self.steps = past.steps
         """Metrics of each batch in the log, by batch and step."""
         self.log = EventLog(folder)

@@ -135,6 +135,21 @@ def test_a_missing_program_is_evaluated_once_and_stored(tmp_path):
     assert len(VerdictStore.read(tmp_path / "synthetic.gz", KEY)) == 1
 
 
+def test_a_resumed_run_evaluates_no_program_of_its_earlier_sessions(tmp_path):
+    world = BookWorld(
+        config.load(), VerdictStore(tmp_path / "s.gz", KEY), tmp_path, SyntheticEvaluator()
+    )
+    first = judged(world, "```python\ndef compute(x, b):\n    return x\n```")
+    assert NOT_IN_STORE in first.judgements[0].labels
+    # A kill: nothing was saved.
+    again = BookWorld(config.load(), VerdictStore(tmp_path / "s.gz", KEY), tmp_path)
+    again.recall([first], again.problems(COMPOSITION.id))
+    second = judged(again, "```python\ndef compute(x, b):\n    return x\n```", turn=1)
+    assert second.judgements[0].verdict == first.judgements[0].verdict
+    assert NOT_IN_STORE not in second.judgements[0].labels
+    assert again.found.missing == 0
+
+
 def test_an_unjudged_program_is_not_stored(tmp_path):
     store, live = VerdictStore(tmp_path / "synthetic.gz", KEY), CountingEvaluator("unjudged")
     world = BookWorld(config.load(), store, tmp_path, live)
