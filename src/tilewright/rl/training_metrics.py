@@ -20,7 +20,7 @@ from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.training_config import HealthSection
-from tilewright.rl.training_rows import paid_verdicts, rewards_of
+from tilewright.rl.training_rows import paid_verdict, paid_verdicts, rewards_of
 from tilewright.scoring.metrics import Score, fast_p, pass_at_k
 from tilewright.scoring.summary import score_of
 
@@ -123,7 +123,8 @@ def verdict_metrics(played: RolloutBatch, preset: Preset, *, checks: bool = True
 def reward_noise(turns: Sequence[Turn], preset: Preset) -> float | None:
     """Return the pooled standard deviation of the rewards of one correct program, if repeated."""
     verdicts = [verdict_of(turn) for turn in turns]
-    (rewards,) = listed(rewards_of([verdicts], preset.reward))
+    judged = [paid_verdict(turn, checks=True) for turn in turns]
+    (rewards,) = listed(rewards_of([judged], preset.reward))
     by_source: dict[tuple[str, str], list[float]] = defaultdict(list)
     for turn, verdict, reward in zip(turns, verdicts, rewards, strict=True):
         if verdict is not None and reward is not None and verdict.verdict == "correct":

@@ -15,6 +15,7 @@ from tilewright.rl.estimator import estimate_rows, estimate_turns
 from tilewright.rl.loss import policy_loss
 from tilewright.rl.masked_tensors import listed
 from tilewright.rl.presets import PRESETS, Preset
+from tilewright.rl.rewards.turn_reward import JudgedTurn
 from tilewright.rl.training_rows import turns_from
 
 GOLDENS = Path(__file__).with_name("preset_goldens.json")
@@ -51,7 +52,8 @@ def verdict_of(name, draw):
     speedup = draw.uniform(0.5, 4.0)
     found = {"speedup": speedup, "low": 0.95 * speedup, "high": 1.05 * speedup}
     found["coverage"] = draw.random()
-    return EvalSummary(protocol="strict", verdict=name, **(found if name == "correct" else {}))
+    found = found if name == "correct" else {}
+    return JudgedTurn(EvalSummary(protocol="strict", verdict=name, **found))
 
 
 def made_of(preset: Preset):
