@@ -19,6 +19,7 @@ from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.run_output import check_unchanged
+from tilewright.cli.train_recipe import recipe
 from tilewright.cli.train_replay import command as replay
 from tilewright.cli.train_study import gate, study
 from tilewright.cli.usage_errors import CommandGroup
@@ -48,6 +49,7 @@ def command() -> None:
 
 
 command.add_command(replay)
+command.add_command(recipe)
 command.add_command(study)
 command.add_command(gate)
 OPTIONS = group(
