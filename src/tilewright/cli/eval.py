@@ -24,7 +24,8 @@ from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, reason_of
 from tilewright.executors.factory import device_model
-from tilewright.records import EvalReport, EvalRequest
+from tilewright.records import EvalReport, EvalRequest, Failed
+from tilewright.records.codes import FailureReason
 from tilewright.records.run_folder import read_report
 from tilewright.scoring.report_text import known
 
@@ -178,6 +179,9 @@ def _judge(
     show_result(given["as_json"], report.model_dump(mode="json"), report_view(report))
     if settings.eval.reuse and progress.events == 0:
         print_line("answered from the store: an identical request was evaluated before (--reuse)")
+    outcome = report.outcome
+    if isinstance(outcome, Failed) and outcome.reason == FailureReason.MISSING_ENTRY:
+        print_line("--entry NAME evaluates another name of the candidate")
     code = {"correct": 0, "unjudged": InfrastructureError.exit_code}.get(report.verdict, 1)
     if bar is not None and code == 0 and not bar.met(report.speedup_low):
         lower_end = known("the lower end of the interval is {:.4g}", report.speedup_low)
