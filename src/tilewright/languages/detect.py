@@ -70,10 +70,10 @@ def find_entry(
 ) -> str | Unparseable | MissingEntry:
     """Return the name that the candidate exports, found in its first file.
 
-    With `forced` (the argument `entry`) no other name counts. Else the first defined name of `ModelNew`,
-    `problem_entry` and `aliases` counts. A Python file may fill its namespace when it runs (`from x
-    import *`, `exec`, `globals()`). Then this assumes `forced` or `problem_entry`, and a missing
-    one is an error when the runner loads the file.
+    With `forced` (the argument `entry`) no other name counts. Else the first defined name of
+    `ModelNew`, `problem_entry` and `aliases` counts. A Python file may fill its namespace when it
+    runs (`from x import *`, `exec`, `globals()`). Then this assumes `forced` or `problem_entry`,
+    and a missing one is an error when the runner loads the file.
     """
     if not files:
         raise ConfigError("a candidate needs at least one file")

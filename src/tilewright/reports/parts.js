@@ -20,7 +20,7 @@ const svg = (name, attributes = {}, text) => {
 };
 const times = (value) => (value === undefined || value === null ? "" : value.toFixed(value < 10 ? 3 : 1) + "x");
 // A speed-up with its interval, as scoring.report_text.speed_text: a test compares both.
-const ratio = (value, scale) => value.toFixed(scale > 0.9 && scale < 1.1 ? 3 : value < 100 ? 2 : 0);
+const ratio = (value, scale) => value.toFixed(scale > 0.9 && scale < 1.1 ? 3 : value < 0.1 ? 1 - Math.floor(Math.log10(value)) : value < 100 ? 2 : 0);
 const speed = (item) => {
   if (item.speedup === undefined || item.speedup === null) return "";
   if (item.low === undefined || item.low === null) return ratio(item.speedup, item.speedup) + "x, no interval";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from tilewright.records import Correct, EvalReport, Failed, Finding, Incorrect, Rejected, Unjudged
@@ -47,9 +48,14 @@ def ratio_text(ratio: float, low: float | None, high: float | None) -> str:
 
 
 def _ratio(value: float, scale: float) -> str:
-    """Return a ratio as text; near 1 three decimals show whether it is above or below."""
+    """Return a ratio as text; near 1 three decimals show whether it is above or below.
+
+    Below 0.1 two digits are left, so that no slow candidate has the speed 0.00.
+    """
     if 0.9 < scale < 1.1:
         return f"{value:.3f}"
+    if value < 0.1:
+        return f"{value:.{1 - math.floor(math.log10(value))}f}"
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
