@@ -36,6 +36,7 @@ class MissingEntry:
 
     path: str
     message: str
+    defined: tuple[str, ...]
 
 
 def detect(
@@ -94,7 +95,8 @@ def find_entry(
         found = next((n for n in names if any(defines(text, n) for text in sources)), None)
         seen = list(exported_names("\n".join(sources)))
     if found is None:
-        return MissingEntry(first.path, _missing_text(names, seen, forced or problem_entry))
+        message = _missing_text(names, seen, forced or problem_entry)
+        return MissingEntry(first.path, message, tuple(seen))
     return found
 
 
