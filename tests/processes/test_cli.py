@@ -338,6 +338,7 @@ def test_demo_verdicts_are_those_that_the_headers_state(folder, monkeypatch):
     answer = CliRunner().invoke(cli, ["demo", *QUICK])
     assert answer.exit_code == 0, answer.output
     assert "honest_workspace_reuse  moments  correct" in answer.stdout
+    assert answer.stderr.startswith("tilewright: 2 candidates: honest, wrong and cheating ones")
     assert "2 of 2 verdicts are as expected" in answer.stderr
     made = only_run()
     assert answer.stderr.splitlines()[-1].endswith(f"tilewright explain {made}/softmax_without_max")

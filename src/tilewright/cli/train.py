@@ -72,6 +72,7 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
     `local:RUN/model`.
     """
     settings, folder = _opened(given, "check_sft")
+    _keep_wandb_local(settings, folder)
     engine = importlib.import_module(f"{ENGINE}.sft")
     with _training("train sft", folder, fresh=not given["resumed"]) as progress:
         document = engine.train_sft(settings, folder, progress.note, reached=progress.in_phase)
@@ -93,6 +94,7 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     sample and no evaluation.
     """
     settings, folder = _opened(given, "check_rl")
+    _keep_wandb_local(settings, folder)
     engine = importlib.import_module(f"{ENGINE}.reinforce")
     with _training("train rl", folder, fresh=not given["resumed"]) as progress:
         document = engine.train_rl(
@@ -103,6 +105,16 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     model = document["model"]
     print_line(f"model {model}, as a policy: local:{model}; next: tilewright view {folder}")
     return 0
+
+
+def _keep_wandb_local(settings: TrainConfig, folder: Path) -> None:
+    """Let Weights & Biases write into the run folder; it uploads only if the user says so."""
+    if settings.health.log != "wandb":
+        return
+    wanted = {"WANDB_MODE": "offline", "WANDB_DIR": str(folder.resolve()), "WANDB_SILENT": "true"}
+    found = config.with_defaults({**wanted, "WANDB_PROJECT": "tilewright"})
+    if found["WANDB_MODE"] == "offline":
+        print_line(f"wandb uploads nothing; later: wandb sync {folder}/wandb/offline-run-*")
 
 
 @contextmanager

@@ -112,8 +112,9 @@ class HealthSection(Section):
     """Batches in a row without any advantage that stop the run. 0: none stop it."""
     reference: bool = True
     """Measure the distance from the initial model. It costs the memory of a copy."""
-    log: Literal["none", "tensorboard", "trackio"] = "none"
-    """A tracker that also receives the metrics of the event log."""
+    log: Literal["none", "tensorboard", "trackio", "wandb"] = "none"
+    """A tracker that also receives the metrics of the event log. `wandb` uploads nothing, unless
+    WANDB_MODE=online is in the environment."""
 
 
 class TrainConfig(Section):
