@@ -4,13 +4,17 @@
 PYTHON ?= python3
 VENV   ?= .venv
 EXTRAS ?= judge,triton,cpp,dev
-# Tests beside each other; those that watch processes, memory or the clock run alone.
+# Tests beside each other, each worker on cores of its own.
 JOBS   ?= auto
 # Servers, clusters, trainers: `make services` has them, by files, since those of a file share one.
 SERVED := tests/services
-ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py tests/gpu/test_*.py))))
+# The tests of a file share a forkserver. Those with the mark `alone` watch memory or the clock.
+FORKED := tests/processes
+GPU    := tests/gpu
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
+# Pytest's status when ARGS choose none of the tests that it was given.
+NONE_CHOSEN := test $$? = 5
 # Measure one bar: `make bars ONLY=faults`.
 ONLY   ?=
 # Letters of families of the red-team suite, and the seed of its generators.
@@ -53,8 +57,9 @@ demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 	$(BIN)/tilewright demo
 
 test: $(STAMP)  ## run the tests that this machine can, but for those of services
-	$(PYTEST) -n $(JOBS) --ignore=$(SERVED) $(ALONE:%=--ignore=%) $(ARGS)
-	$(if $(ALONE),$(PYTEST) $(ALONE) $(ARGS))
+	$(PYTEST) -n $(JOBS) $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not alone" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
+	$(PYTEST) -m "alone or gpu" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
 
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, killed ones among them
 	$(PYTEST) -n $(JOBS) --dist loadfile $(SERVED) $(ARGS)
@@ -105,8 +110,8 @@ corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
 attacks: $(STAMP)  ## evaluate the red-team suite, and print what each attack gains
 	$(BIN)/python -m benchmarks.attacks.red_team $(if $(ONLY),--only $(ONLY)) $(if $(FAMILY),--family $(FAMILY)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-attacks-sample: $(STAMP)  ## evaluate 30 attacks and 20 honest files of it, chosen by the commit
-	$(BIN)/python -m benchmarks.attacks.red_team --sample 30,20 --commit "$$(git rev-parse HEAD 2> /dev/null)" --seconds 150 --store out/attacks-sample.jsonl
+attacks-sample: $(STAMP)  ## evaluate 12 attacks and 8 honest files of it, chosen by the commit
+	$(BIN)/python -m benchmarks.attacks.red_team --sample 12,8 --commit "$$(git rev-parse HEAD 2> /dev/null)" --seconds 60 --store out/attacks-sample.jsonl
 
 # All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train|nano
 bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME measures one

@@ -374,6 +374,7 @@ def test_the_layers_are_reported(bench):
     assert all(item.detail for item in report.isolation if not item.active)
 
 
+@pytest.mark.alone
 def test_an_evaluation_leaves_no_descriptors_or_memory_behind(bench: Bench):
     bench.judge(request(RIGHT))
     before = len(os.listdir("/proc/self/fd")), len(os.listdir("/dev/shm"))

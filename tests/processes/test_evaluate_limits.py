@@ -71,6 +71,7 @@ def test_memory_in_files_without_a_name_is_bounded(bench, source):
     assert report.outcome.reason == "out_of_memory", report.outcome
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("hang", HANGS)
 def test_a_hang_at_exit_costs_at_most_three_seconds(bench, hang):
     """Whatever the settings say: the next evaluation begins by then."""

@@ -107,6 +107,7 @@ def started(place: Path, *words: str) -> tuple[dict[str, Any], str]:
     return json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_the_reference_answers_on_the_sizes_on_which_a_candidate_loses(tmp_path):
     document, said = optimised(tmp_path, PLANTED)
