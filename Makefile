@@ -36,7 +36,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check fix docs docs-site pictures changelog oldest-torch rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -50,7 +50,9 @@ $(STAMP): pyproject.toml constraints.txt
 	    f"tilewright needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	    echo "cannot make a virtual environment: install the venv module of $(PYTHON)" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(EXTRAS)]'
+	# On all cores; pip would compile on one. Some packages have files for other Pythons.
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null 2>&1 || true
 	@touch $@
 
 demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
@@ -64,13 +66,23 @@ test: $(STAMP)  ## run the tests that this machine can, but for those of service
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, killed ones among them
 	$(PYTEST) -n $(JOBS) --dist loadfile $(SERVED) $(ARGS)
 
-check: $(STAMP)  ## lint, types, import contracts, generated pages, prose
+check: lint types imports pages fragments  ## lint, types, import contracts, generated pages, prose
+
+lint: $(STAMP)
 	$(BIN)/ruff check $(SOURCE)
 	$(BIN)/ruff format --check $(SOURCE)
+
+types: $(STAMP)
 	$(BIN)/mypy
+
+imports: $(STAMP)
 	$(BIN)/lint-imports
+
+pages: $(STAMP)
 	$(BIN)/python docs/_generate.py --check
 	$(BIN)/python docs/_prose.py
+
+fragments: $(STAMP)
 	$(BIN)/towncrier build --draft --version Unreleased > /dev/null
 
 fix: $(STAMP)  ## format, and repair what the linter can

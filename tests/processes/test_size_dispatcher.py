@@ -14,7 +14,7 @@ import pytest
 from tilewright.records.run_folder import read_report
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.timed]
 
 PROBLEM = '''"""The largest value of each row, by way of sorting."""
 
