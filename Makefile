@@ -8,6 +8,8 @@ EXTRAS ?= judge,triton,cpp,dev
 JOBS   ?= auto
 # Servers, clusters, trainers: `make services` has them, by files, since those of a file share one.
 SERVED := tests/services
+# They wait much, so that one worker more than there are cores keeps the cores at work.
+SERVED_JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # The tests of a file share a forkserver. Those with the mark `alone` watch memory or the clock.
 FORKED := tests/processes
 GPU    := tests/gpu
@@ -45,13 +47,13 @@ help:  ## show this list
 install: $(STAMP)  ## install everything into .venv
 venv: $(STAMP)
 
+# pip would compile on one core. Some packages have files for other Pythons, which do not compile.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else \
 	    f"tilewright needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	    echo "cannot make a virtual environment: install the venv module of $(PYTHON)" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(EXTRAS)]'
-	# On all cores; pip would compile on one. Some packages have files for other Pythons.
 	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null 2>&1 || true
 	@touch $@
 
@@ -64,7 +66,7 @@ test: $(STAMP)  ## run the tests that this machine can, but for those of service
 	$(PYTEST) -m "alone or gpu" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
 
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, killed ones among them
-	$(PYTEST) -n $(JOBS) --dist loadfile $(SERVED) $(ARGS)
+	$(PYTEST) -n $(SERVED_JOBS) --dist loadfile $(SERVED) $(ARGS)
 
 check: lint types imports pages fragments  ## lint, types, import contracts, generated pages, prose
 
