@@ -150,6 +150,7 @@ def test_the_official_protocol_is_judged_by_its_own_rules(bench):
     assert report.speedup_low is None
 
 
+@pytest.mark.alone
 def test_a_candidate_file_can_be_a_baseline_in_its_own_process(bench):
     slow = RIGHT.replace("    return", "    import time; time.sleep(0.002)\n    return")
     given = problem()
