@@ -84,9 +84,9 @@ def policy_loss(
 def kl_losses(now: Tensor, reference: Tensor, tokens: Tensor) -> Tensor:
     """Return k3 = exp(d) - d - 1 per token, d = reference - now, float64 (..., L), 0 or more.
 
-    It estimates the divergence of the model from the reference, on tokens of the model (Schulman
-    2020, "Approximating KL divergence"; Shao et al. 2024, equation 4). Its mean over tokens has the
-    divergence as its expectation, and its gradient with respect to `now` is 1 - exp(d).
+    It estimates the divergence of the model from the reference on tokens of the model.
+    Schulman 2020, "Approximating KL divergence", and Shao et al. 2024, equation 4, define it. Its
+    gradient with respect to `now` is 1 - exp(d).
 
     `now` are natural log-probabilities with gradient, floating (..., L), and `reference` those of
     the initial model; no gradient reaches it. `tokens` is bool (..., L): others give 0.

@@ -36,7 +36,7 @@ MIN_LOG_RATIO = -1e4
 """A token that the trainer rules out has minus infinity, which every bound rejects as well."""
 Row = dict[str, Any]
 Cell = tuple[str | None, EvalSummary | None, str]
-"""The id of a turn's request, its first judgement, and its code if that was asked for."""
+"""The id of a turn's request, its first judgement, and its code if the caller wants it."""
 
 
 class Place(NamedTuple):
@@ -72,7 +72,7 @@ class RecordedBatch:
     judgements: tuple[tuple[EvalSummary | None, ...], ...]
     """First judgements, (B, T); `None` where there is none."""
     codes: tuple[tuple[str, ...], ...]
-    """Texts of the programs, (B, T); empty ones where `has_code` is false."""
+    """Texts of the programs, (B, T); empty where `has_code` is false."""
     has_code: bool = False
     log_ratios: Path | None = None
     """File of the trainer's log-probabilities minus the sampler's; `None`: the run has none."""

@@ -82,7 +82,7 @@ RECIPE = Recipe(
             {"overrides.reward.triton_rule": "none"},
             "The rule lowers invalid outputs from 18 to 5 on TritonBench-T, and from 25 to 6 on "
             "KernelBench level 1.",
-            "rejected",
+            "not_triton",
             0.3,
         ),
     ),

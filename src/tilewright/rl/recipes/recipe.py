@@ -1,4 +1,4 @@
-"""What a recipe is: the stages of a published training system, with the origin of each value.
+"""Recipes: the stages of a published training system, with the origin of each value.
 
 Plug-ins of the kind `recipes` are objects of the class `Recipe`. No torch.
 """
@@ -17,8 +17,8 @@ Origin = Literal["paper", "ours"]
 MARKS: dict[Origin, str] = {"paper": "[P]", "ours": "[D]"}
 """Marks of values: those of the paper, and our decisions where it is silent."""
 Scale = Literal["paper", "small"]
-"""`paper` trains a given model with the values of the paper; `small` a new model of a million
-weights, on a CPU or within minutes on a GPU."""
+"""`paper` trains a given model with the values of the paper. `small` trains a new model of a
+million weights."""
 Verb = Literal["sft", "rl"]
 """The command of `tilewright train` that a stage runs."""
 
@@ -58,7 +58,7 @@ class RecipeStage:
     name: str
     verb: Verb
     summary: str
-    """What the stage does, in one sentence."""
+    """The work of the stage, in one sentence."""
     values: tuple[RecipeValue, ...]
     cold_start: ColdStart | None = None
     """Conversations of a stage `sft`; a run with own conversations does not use them."""

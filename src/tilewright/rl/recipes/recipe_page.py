@@ -23,9 +23,14 @@ FIGURES = {
     "rejected": "rejected",
     "coverage": "coverage",
     "fast@1.2": "fast@1.2",
+    "not_triton": "passes and is not Triton",
 }
 """The figures of the table of trainings, and their headings."""
-CHARTED = {"reward": "mean reward", "rejected": "share of rejected programs"}
+CHARTED = {
+    "reward": "mean reward",
+    "correct": "share of correct programs",
+    "rejected": "share of rejected programs",
+}
 SYNTHETIC_NOTE = "synthetic verdicts"
 
 

@@ -1,4 +1,4 @@
-"""What the trainings of a recipe reached: rewards at the start and at the end. No torch."""
+"""Rewards of the trainings of a recipe, at the start and at the end. No torch."""
 
 from __future__ import annotations
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from tilewright.errors import ConfigError, InfrastructureError, writing
 from tilewright.rl.data.cold_start import cold_start
+from tilewright.rl.data.family_rows import Extent
 from tilewright.rl.recipes import recipe_folder
 from tilewright.rl.recipes.recipe import RecipeStage
 from tilewright.rl.recipes.recipe_config import stage_tree
@@ -52,7 +54,7 @@ def _first_words(folder: RecipeFolder, run: StageRun) -> list[str]:
     changes = run.variant.changes if run.variant else {}
     tree = stage_tree(run.stage, folder.config, changes)
     path = folder.path / f"{run.name}.yaml"
-    given = {"seed": run.seed}
+    given: dict[str, Any] = {"seed": run.seed}
     if start := folder.start_of(run):
         given["model.path"] = start
     if run.stage.verb == "sft":
@@ -76,7 +78,7 @@ def conversations(folder: RecipeFolder, stage: RecipeStage) -> list[str]:
             if config.is_synthetic
             else VerdictStore.read(Path(config.verdicts))
         )
-        extent = "space" if config.is_synthetic else "census"
+        extent: Extent = "space" if config.is_synthetic else "census"
         rows = cold_start(
             group, store, section.mix, count=section.count, turns=section.turns, seed=0,
             extent=extent,

@@ -1,4 +1,4 @@
-"""What a reward of a training is, and how one is found by its name. No torch."""
+"""A reward of a training, which is found by its name. No torch."""
 
 from __future__ import annotations
 
