@@ -4,13 +4,19 @@
 PYTHON ?= python3
 VENV   ?= .venv
 EXTRAS ?= judge,triton,cpp,dev
-# Tests beside each other; those that watch processes, memory or the clock run alone.
+# Tests beside each other, each worker on cores of its own.
 JOBS   ?= auto
 # Servers, clusters, trainers: `make services` has them, by files, since those of a file share one.
 SERVED := tests/services
-ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py tests/gpu/test_*.py))))
+# They wait much, so that one worker more than there are cores keeps the cores at work.
+SERVED_JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# The tests of a file share a forkserver. Those with the mark `alone` watch memory or the clock.
+FORKED := tests/processes
+GPU    := tests/gpu
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
+# Pytest's status when ARGS choose none of the tests that it was given.
+NONE_CHOSEN := test $$? = 5
 # Measure one bar: `make bars ONLY=faults`.
 ONLY   ?=
 # Letters of families of the red-team suite, and the seed of its generators.
@@ -32,7 +38,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check fix docs docs-site pictures changelog oldest-torch rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -41,31 +47,44 @@ help:  ## show this list
 install: $(STAMP)  ## install everything into .venv
 venv: $(STAMP)
 
+# pip would compile on one core. Some packages have files for other Pythons, which do not compile.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else \
 	    f"tilewright needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	    echo "cannot make a virtual environment: install the venv module of $(PYTHON)" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(EXTRAS)]'
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null 2>&1 || true
 	@touch $@
 
 demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 	$(BIN)/tilewright demo
 
 test: $(STAMP)  ## run the tests that this machine can, but for those of services
-	$(PYTEST) -n $(JOBS) --ignore=$(SERVED) $(ALONE:%=--ignore=%) $(ARGS)
-	$(if $(ALONE),$(PYTEST) $(ALONE) $(ARGS))
+	$(PYTEST) -n $(JOBS) $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not alone" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
+	$(PYTEST) -m "alone or gpu" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
 
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, killed ones among them
-	$(PYTEST) -n $(JOBS) --dist loadfile $(SERVED) $(ARGS)
+	$(PYTEST) -n $(SERVED_JOBS) --dist loadfile $(SERVED) $(ARGS)
 
-check: $(STAMP)  ## lint, types, import contracts, generated pages, prose
+check: lint types imports pages fragments  ## lint, types, import contracts, generated pages, prose
+
+lint: $(STAMP)
 	$(BIN)/ruff check $(SOURCE)
 	$(BIN)/ruff format --check $(SOURCE)
+
+types: $(STAMP)
 	$(BIN)/mypy
+
+imports: $(STAMP)
 	$(BIN)/lint-imports
+
+pages: $(STAMP)
 	$(BIN)/python docs/_generate.py --check
 	$(BIN)/python docs/_prose.py
+
+fragments: $(STAMP)
 	$(BIN)/towncrier build --draft --version Unreleased > /dev/null
 
 fix: $(STAMP)  ## format, and repair what the linter can
@@ -105,14 +124,15 @@ corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
 attacks: $(STAMP)  ## evaluate the red-team suite, and print what each attack gains
 	$(BIN)/python -m benchmarks.attacks.red_team $(if $(ONLY),--only $(ONLY)) $(if $(FAMILY),--family $(FAMILY)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-attacks-sample: $(STAMP)  ## evaluate 30 attacks and 20 honest files of it, chosen by the commit
-	$(BIN)/python -m benchmarks.attacks.red_team --sample 30,20 --commit "$$(git rev-parse HEAD 2> /dev/null)" --seconds 150 --store out/attacks-sample.jsonl
+attacks-sample: $(STAMP)  ## evaluate 12 attacks and 8 honest files of it, chosen by the commit
+	$(BIN)/python -m benchmarks.attacks.red_team --sample 12,8 --commit "$$(git rev-parse HEAD 2> /dev/null)" --seconds 60 --store out/attacks-sample.jsonl
 
-# All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|study_kills|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train|nano
+# All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|study_kills|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train|nano|recipes
 bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME measures one
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
-rehearsals: $(STAMP)  ## run the study nano-rehearsal, and two mutations of it that must miss a bar
+rehearsals: $(STAMP)  ## run all recipes, the study nano-rehearsal, and two mutations that must miss a bar
+	$(BIN)/python -m benchmarks.training.recipes out/recipes
 	$(BIN)/python -m benchmarks.training.nano out/rehearsal
 	! $(BIN)/python -m benchmarks.training.nano out/rehearsal-checks --mutate checks
 	! $(BIN)/python -m benchmarks.training.nano out/rehearsal-profiling --mutate profiling

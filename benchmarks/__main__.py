@@ -40,6 +40,7 @@ BARS = {
     "serve_hostile": "serve.hostile_client",
     "data": "training.data_rows",
     "nano": "training.nano",
+    "recipes": "training.recipes",
     "train": "training.cpu_training",
 }
 """The module of each bar, by the name that `--only` takes. Its function `run` measures the bar."""

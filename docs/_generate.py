@@ -24,6 +24,7 @@ import _hacks
 import _http
 import _migration
 import _presets
+import _recipes
 import _support
 import _systems
 import click
@@ -31,6 +32,7 @@ from pydantic import BaseModel
 
 from tilewright import config, errors, records, registry
 from tilewright.rl.presets import Preset
+from tilewright.rl.recipes.recipe_config import RecipeConfig
 from tilewright.rl.study.study_config import (
     ArmSection,
     DirectionSection,
@@ -84,6 +86,7 @@ def pages() -> dict[Path, str]:
         "migration.md": _migration.page(table),
         "plugins.md": plugins_page(),
         "presets.md": _presets.page(table),
+        "recipes.md": _recipes.page(table),
         "records.md": records_page(),
         "support.md": _support.page(table),
         "systems.md": _systems.page(table),
@@ -244,6 +247,8 @@ def config_page() -> str:
     text += "Each of `arms` has a name and these settings:\n\n" + settings_table(ArmSection)
     text += "Each of `directions` has these:\n\n" + settings_table(DirectionSection)
     text += "`scaling` has these:\n\n" + settings_table(ScalingSection)
+    text += "\n## Recipes\n\nThe file of `tilewright train recipe` is a tree of its own.\n\n"
+    text += settings_table(RecipeConfig)
     return text.rstrip() + "\n"
 
 
@@ -323,7 +328,8 @@ def plugins_page() -> str:
         rows = []
         for name, value in sorted(groups.get(group, {}).items()):
             loaded = EntryPoint(name=name, value=value, group=group).load()
-            rows.append((f"`{name}`", f"`{value}`", summary(loaded)))
+            text_of = getattr(loaded, "summary", None) or getattr(loaded, "source", None)
+            rows.append((f"`{name}`", f"`{value}`", summary(text_of or loaded)))
         text += f"## {kind}\n\nEntry-point group `{group}`.\n\n"
         if rows:
             text += table(("name", "object", "what it is"), rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,13 @@ from hypothesis import settings
 
 # Read when numpy is imported, as torch does: no sandbox can be forked from a process of threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+COUNT = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+CORES = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+EVALUATING = ("processes", "services")
+"""Folders of tests that start evaluations nearly all the time."""
+KEPT = pytest.StashKey[set[int]]()
 
 # Machines differ in speed, so no example has a deadline; pytest-timeout bounds whole tests.
 settings.register_profile("tilewright", deadline=None, print_blob=True)
@@ -30,3 +38,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name, skip in skips.items():
             if item.get_closest_marker(name):
                 item.add_marker(skip)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Keep a worker of pytest-xdist on cores of its own, but for tests with the mark `timed`.
+
+    Evaluations on the same cores wait for each other. Those that time something need two cores.
+    """
+    if WORKER is None or sys.platform != "linux" or item.path.parent.name not in EVALUATING:
+        return
+    own = set(CORES[int(WORKER.removeprefix("gw")) % len(CORES) :: COUNT])
+    wanted = set(CORES) if len(own) < 2 and item.get_closest_marker("timed") else own
+    # A host in this process chooses among them for as long as a module lasts.
+    if item.config.stash.get(KEPT, None) != wanted:
+        os.sched_setaffinity(0, wanted)
+        item.config.stash[KEPT] = wanted

@@ -1,11 +1,12 @@
-"""Gold implementations of TritonBench with one planted fault each, and the bar over their verdicts.
+"""Gold implementations with one planted fault each, and the bar over their verdicts.
 
     tilewright bench tritonbench --candidates reference --out GOLDS
     python -m benchmarks.accuracy.planted_golds make FILE.jsonl GOLDS/RUN
     tilewright bench tritonbench --candidates FILE.jsonl --out RUNS
     python -m benchmarks.accuracy.planted_golds bars FILE.jsonl RUNS/RUN
 
-`make` needs a GPU and the imported set. It draws from the golds that are `correct` in its runs: a
+With several sets, name them after `--problems`. `make` then also writes FILE-SET.jsonl for each.
+`make` needs a GPU and the imported sets. It draws from the golds that are `correct` in its runs: a
 gold without a verdict gives none to its faults. It keeps a rewritten gold only if its outputs
 differ on the benchmark's own inputs. So the judge has no part in the choice of faults, and a
 rewriting that changes nothing does not count as one.
@@ -38,11 +39,12 @@ PROCESSES = 12
 SEED = 20_261_126
 
 
-def make(path: Path, address: str, runs: Sequence[Path]) -> int:
+def make(path: Path, addresses: Sequence[str], runs: Sequence[Path]) -> int:
     """Write `WANTED` faults, evenly over the kinds, or fewer if there are not as many."""
     drawn = random.Random(SEED)
     correct = correct_golds(runs)
-    found = find_problems(address, load(environ=os.environ).home)
+    home = load(environ=os.environ).home
+    found = [problem for address in addresses for problem in find_problems(address, home)]
     problems = [problem for problem in found if problem.id in correct]
     drawn.shuffle(problems)
     asked: list[tuple[Problem, Fault]] = []
@@ -55,9 +57,17 @@ def make(path: Path, address: str, runs: Sequence[Path]) -> int:
     known = [fault for (_, fault), kept in zip(asked, real, strict=True) if kept]
     chosen = _evenly([fault for fault in known if fault.in_place], WANTED_IN_PLACE)
     chosen += _evenly([fault for fault in known if not fault.in_place], WANTED - len(chosen))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows(chosen)), encoding="utf-8")
+    made = rows(chosen)
+    _write(path, made)
+    for name in {address.partition("/")[0] for address in addresses}:
+        own = [row for row in made if str(row["problem"]).startswith(f"{name}/")]
+        _write(path.with_name(f"{path.stem}-{name}.jsonl"), own)
     print(f"{len(chosen)} faults, {sum(item.in_place for item in chosen)} of them in place")
     return 0
+
+
+def _write(path: Path, rows: Sequence[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def correct_golds(runs: Sequence[Path]) -> set[str]:
@@ -89,14 +99,14 @@ def rows(faults: Sequence[Fault]) -> list[dict[str, object]]:
     return made
 
 
-def bars(file: Path, run: Path) -> list[Bar]:
-    """Return the bars over the verdicts of a run."""
+def bars(file: Path, runs: Sequence[Path]) -> list[Bar]:
+    """Return the bars over the verdicts of one or several runs."""
     faults = {f"{row['problem']}#{row['sample']}": row for row in map(json.loads, file.open())}
-    turns = {turn.ask.id: turn for turn in turns_of(read_events(run)) if turn.judgements}
-    missed, judged = [], 0
+    judged_turns = [turn for run in runs for turn in turns_of(read_events(run)) if turn.judgements]
+    turns = {turn.ask.id: turn for turn in judged_turns}
+    missed = []
     for name in faults:
         verdict = turns[name].judgements[0].verdict if name in turns else "not judged"
-        judged += name in turns
         if verdict not in ("incorrect", "failed"):
             missed.append(f"{name} ({faults[name]['fault']}): {verdict}")
     print("\n".join(missed))
@@ -126,13 +136,11 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     help_runs = "run folders: for `make` of golds, for `bars` of the faults"
     parser.add_argument("runs", type=Path, nargs="+", help=help_runs)
-    parser.add_argument("--problems", default="tritonbench")
+    parser.add_argument("--problems", nargs="+", default=["tritonbench"])
     options = parser.parse_args()
     if options.step == "make":
         return make(options.file, options.problems, options.runs)
-    if len(options.runs) > 1:
-        parser.error("bars takes one run folder")
-    return finish(bars(options.file, options.runs[0]))
+    return finish(bars(options.file, options.runs))
 
 
 if __name__ == "__main__":

@@ -18,11 +18,13 @@ from typing import Any
 
 from tilewright.errors import PluginError, boundary, suggestion
 
-KINDS = ("checks", "languages", "problem_sets", "strategies", "worlds")
+KINDS = ("checks", "languages", "problem_sets", "recipes", "rewards", "strategies", "worlds")
 _ONE_OF = {
     "checks": "check",
     "languages": "language",
     "problem_sets": "problem set",
+    "recipes": "recipe",
+    "rewards": "reward",
     "strategies": "strategy",
     "worlds": "world",
 }

@@ -49,7 +49,7 @@ def test_ratios_are_plotted_and_listed(browser, tmp_path, size):
     ]
     # The slowest first, each with its whole name and its interval.
     assert titles[0].startswith(f"{LONG}: slower, 0.033")
-    assert titles[-1].startswith(f"{HOSTILE}: faster, 40x [")
+    assert titles[-1].startswith(f"{HOSTILE}: faster, 40.00x [")
     ticks = [node.text for node in browser.find_elements("css selector", "svg > text")]
     assert "1x" in ticks
     assert ticks[-1] == "speed-up after / speed-up before; left of 1 is slower"

@@ -86,7 +86,7 @@ def test_a_page_on_disk_lists_the_runs_without_links(browser, tmp_path):
     assert page.find_elements("css selector", "#runs a") == []
 
 
-def test_a_run_of_eval_is_listed_with_the_command_that_explains_it(browser, tmp_path):
+def test_a_run_of_eval_is_listed_and_opened(browser, tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "report.json").write_text(sample_reports.correct().to_json())
     with served(tmp_path) as address:
@@ -96,7 +96,10 @@ def test_a_run_of_eval_is_listed_with_the_command_that_explains_it(browser, tmp_
         row = page.find_element("css selector", "#runs tbody tr")
         assert f"tilewright explain {tmp_path}/one" in row.text
         assert "complete" in row.text
-        assert row.find_elements("css selector", "a") == []
+        row.find_element("css selector", "a").click()
+        wait_until(lambda: page.current_url.startswith(f"{address}runs/one/"))
+        assert "correct" in page.find_element("tag name", "body").text
+        assert page.find_elements("css selector", "#rows tbody tr")
 
 
 def test_ten_thousand_runs_are_shown_at_once_and_read_meanwhile(browser, tmp_path):

@@ -67,8 +67,8 @@ def page_of(browser: Any, tmp_path: Path) -> Any:
 def test_the_headline_names_the_best_turn_and_its_repeated_measurement(page_of, size):
     page = page_of(size)
     assert page.find_element("id", "sentence").text == (
-        "The best of 5 turns is turn 4: 1.620x [1.500, 1.740]; measured once more: "
-        "1.610x [1.550, 1.670]. Verdicts: 1 incorrect, 3 correct, 1 failed."
+        "The best of 5 turns is turn 4: 1.62x [1.50, 1.74]; measured once more: "
+        "1.61x [1.55, 1.67]. Verdicts: 1 incorrect, 3 correct, 1 failed."
     )
     assert "12.0 s of evaluation" in page.find_element("id", "about").text
     width = page.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
@@ -93,7 +93,7 @@ def test_the_chart_names_its_axes_and_draws_what_was_measured(page_of):
     titles = page.execute_script(
         "return [...document.querySelectorAll('#tree .dot title')].map(t => t.textContent)"
     )
-    assert titles[3].startswith("turn 4, p#0.3: correct 1.620x [1.500, 1.740]")
+    assert titles[3].startswith("turn 4, p#0.3: correct 1.62x [1.50, 1.74]")
 
 
 def test_the_line_of_the_best_so_far_rises_where_a_turn_was_better(page_of):
@@ -149,6 +149,6 @@ def test_the_measurement_of_the_winner_after_a_search_is_shown(browser, tmp_path
     path.write_text(exported(Turns(run)), encoding="utf-8")
     page = shown(browser, path.as_uri())
     sentence = page.find_element("id", "sentence").text
-    assert "measured once more: 1.500x [1.400, 1.600]. Verdicts" in sentence
+    assert "measured once more: 1.50x [1.40, 1.60]. Verdicts" in sentence
     script = "return document.querySelector('#tree .again title').textContent"
-    assert page.execute_script(script).startswith("the best candidate, measured once more: 1.500x")
+    assert page.execute_script(script).startswith("the best candidate, measured once more: 1.50x")

@@ -179,4 +179,4 @@ def test_the_report_of_a_training_says_of_which_turns_its_best_is(browser, tmp_p
     )
     assert "last turn of each trajectory" in found.find_element("id", "headline").text
     cells = found.find_elements("css selector", "#rows td.n")
-    assert [cell.text for cell in cells] == ["14.4x", "12.5x"]
+    assert [cell.text for cell in cells] == ["14.40x", "12.47x"]

@@ -174,7 +174,7 @@ def test_the_archive_at_the_end_is_a_table_of_places(browser: Any, tmp_path: Pat
     page = shown(browser, path.as_uri(), "desktop")
     rows = page.find_elements("css selector", "#cells tbody tr")
     assert ["island 1" in rows[0].text, "island 2" in rows[1].text] == [True, True]
-    assert "2.300x" in rows[0].text
+    assert "2.30x" in rows[0].text
     rows[0].find_element("css selector", "button").click()
     assert page.find_element("id", "h-one").text == "turn 14, p#0.13"
 

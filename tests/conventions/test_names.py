@@ -14,7 +14,7 @@ BUNDLED = SOURCE / "problems" / "bundled"
 # Files that test a behaviour of several modules of their package.
 BEHAVIOUR_FILES = {
     *("cli/test_windows.py", "checks/test_findings.py", "cli/test_output_and_progress.py"),
-    "cli/test_reproduced_figures.py",
+    *("cli/test_reproduced_figures.py", "cli/test_missing_entry.py"),
     *("evaluator/judge/test_compared_outputs.py", "evaluator/judge/test_hostile_memory.py"),
     *("evaluator/judge/test_timed_calls.py", "evaluator/pipeline/test_gold_files.py"),
     "evaluator/pipeline/test_written_arguments.py",

@@ -4,93 +4,32 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.processes.command_line import (
+    HONEST,
+    PROBLEM,
+    QUICK,
+    UNTIMED,
+    WARM,
+    folder,
+    home,
+    judge,
+    only_run,
+    run,
+)
 from tilewright.cli import demo, doctor
 from tilewright.cli.main import cli
 from tilewright.records.run_folder import read_report
 
+__all__ = ["folder", "home"]
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("folder")]
-
-COMMAND = [sys.executable, "-m", "tilewright.cli.main"]
-QUICK = ["--set", "eval.timing.max_s=0.1", "--set", "eval.timing.min_blocks=4"]
-UNTIMED = ["--set", "eval.timing.enabled=false"]
-
-PROBLEM = """
-import torch
-
-ENTRY = "double"
-CASES = [{"name": "even", "n": 8}, {"name": "odd", "n": 33}]
-VARY = {"contents": ["scale"]}
-
-def inputs(case, generator):
-    return (torch.randn(4, case["n"], generator=generator),)
-
-def reference(x):
-    return torch.tanh(x) + x
-"""
-HONEST = "import torch\ndef double(x):\n    return torch.tanh(x).add_(x)\n"
-CANDIDATES = {
-    "honest": HONEST,
-    "odd": (
-        "import torch\ndef double(x):\n    y = torch.tanh(x) + x\n"
-        "    if x.shape[1] % 2:\n        y[:, -1] = 0\n    return y\n"
-    ),
-    "nan": (
-        "import torch\ndef double(x):\n    y = torch.tanh(x) + x\n"
-        "    y[x.abs() > 60] = float('nan')\n    return y\n"
-    ),
-    "cached": (
-        "import torch\nkept = {}\ndef double(x):\n"
-        "    if x.shape not in kept:\n        kept[x.shape] = torch.tanh(x) + x\n"
-        "    return kept[x.shape]\n"
-    ),
-    "raises": "import torch\ndef double(x):\n    raise KeyError('mine')\n",
-    "overwrites": (
-        "import torch\ndef double(x):\n    y = torch.tanh(x) + x\n    x.zero_()\n    return y\n"
-    ),
-    "broken": "def double(x:\n",
-}
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture
-def folder(tmp_path, home, monkeypatch):
-    """Work in a folder with a problem and candidates."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TILEWRIGHT_HOME", str(home))
-    (tmp_path / "double.py").write_text(PROBLEM)
-    for name, text in CANDIDATES.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    return tmp_path
-
-
-def run(*words: str, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *words], capture_output=True, text=True, timeout=280, check=False, **options
-    )
-
-
-def judge(name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return run("eval", f"{name}.py", "-p", "double.py", *words)
-
-
-def only_run(parent: Path = Path("runs")) -> Path:
-    (folder,) = parent.iterdir()
-    return folder
 
 
 def reproduced(run_folder: Path) -> subprocess.CompletedProcess[str]:
@@ -102,6 +41,7 @@ def reproduced(run_folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
 
 
+@pytest.mark.timed
 def test_an_honest_candidate_is_correct_on_the_command_line():
     answer = judge("honest", "--json", *QUICK)
     assert answer.returncode == 0, answer.stderr
@@ -133,7 +73,7 @@ def test_an_honest_candidate_is_correct_on_the_command_line():
     ],
 )
 def test_a_failure_is_explained_and_reproduced_with_plain_torch(name, alone, says):
-    assert judge(name, *UNTIMED).returncode == 1
+    assert judge(name, *WARM).returncode == 1
     made = only_run()
     answer = run("explain", str(made))
     assert answer.returncode == 0, answer.stderr
@@ -171,7 +111,7 @@ def test_a_failure_in_cpp_and_in_a_module_is_reproduced():
     }
     for name, (problem, text) in wrong.items():
         Path(name).write_text(text)
-        answer = run("eval", name, "-p", problem, "--out", f"out-{name}", *UNTIMED)
+        answer = run("eval", name, "-p", problem, "--out", f"out-{name}", *WARM)
         assert answer.returncode == 1, answer.stderr
         made = only_run(Path(f"out-{name}"))
         assert run("explain", str(made)).returncode == 0
@@ -184,9 +124,9 @@ def test_a_failure_in_cpp_and_in_a_module_is_reproduced():
 
 
 def test_a_replay_draws_the_same_inputs_and_judges_again():
-    assert judge("nan", *UNTIMED).returncode == 1
+    assert judge("nan", *WARM).returncode == 1
     made = only_run()
-    answer = run("eval", "--from-report", str(made), "--out", "again")
+    answer = run("eval", "--from-report", str(made), "--out", "again", "--host")
     assert answer.returncode == 1, answer.stderr
     first, second = read_report(made), read_report(only_run(Path("again")))
     assert second.seed == first.seed
@@ -212,7 +152,7 @@ def test_bad_candidates_and_problems_have_their_exit_codes():
 
 def test_repeated_work_is_answered_from_the_report_cache():
     for _ in range(2):
-        answer = judge("odd", "--reuse", *UNTIMED)
+        answer = judge("odd", "--reuse", *WARM)
         assert answer.returncode == 1
     assert "answered from the store" in answer.stderr
 
@@ -224,110 +164,7 @@ def test_a_missing_required_layer_leaves_the_candidate_unjudged():
     assert "Traceback" not in answer.stderr
 
 
-@pytest.fixture
-def small_disk(folder):
-    """Return a folder on a file system with space for settings but not for a report."""
-    place = folder / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(place)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
-
-
-def test_a_full_disk_loses_no_report(home, small_disk):
-    answer = judge("odd", "--out", str(small_disk), *UNTIMED)
-    assert answer.returncode == 2
-    assert answer.stdout.startswith("incorrect  ")
-    (line,) = [line for line in answer.stderr.splitlines() if "error:" in line]
-    assert "no space left on device" in line
-    rescued = Path(line.split("written to ")[1].split(" instead")[0])
-    assert rescued.is_relative_to(home)
-    assert read_report(rescued).verdict == "incorrect"
-
-
-def test_a_read_only_disk_is_named_before_anything_is_judged(small_disk):
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    answer = judge("odd", "--out", str(small_disk))
-    assert answer.returncode == 2
-    assert answer.stdout == ""
-    (line,) = answer.stderr.splitlines()
-    assert "read-only file system; name another folder with --out" in line
-    answer = run("problems", "new", "mine", "--dir", str(small_disk))
-    assert answer.returncode == 2
-    assert "cannot be written" in answer.stderr
-    assert "Traceback" not in answer.stderr
-
-
-def wait_for(path: Path, wanted: int, timeout_s: float = 200.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while len(list(path.glob("*/report.json"))) < wanted:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def interruptible() -> None:
-    """Take interrupts, also where whoever runs the tests ignores them, as a shell's `&` does."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def test_watch_judges_again_at_each_save_until_interrupted(folder):
-    words = ["eval", "honest.py", "-p", "double.py", "--watch", *UNTIMED]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*COMMAND, *words], **pipes, preexec_fn=interruptible) as process:
-        try:
-            wait_for(folder / "runs", 1)
-            time.sleep(0.5)
-            (folder / "honest.py").write_text(CANDIDATES["odd"])
-            wait_for(folder / "runs", 2)
-            time.sleep(0.5)
-        finally:
-            process.send_signal(signal.SIGINT)
-        try:
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert process.returncode == 130
-    assert out.startswith("correct  ")
-    assert "\nincorrect  " in out
-    assert "tilewright: broke: correct before, incorrect now\n" in err
-    assert "Traceback" not in err
-    assert err.splitlines()[-1] == "tilewright: interrupted"
-
-
-@pytest.mark.parametrize(
-    "send",
-    [os.kill, os.killpg],
-    ids=["to the command", "to all, as a terminal does"],
-)
-def test_an_interrupt_leaves_neither_a_process_nor_a_run_folder(folder, send):
-    (folder / "slow.py").write_text(
-        "import time\ndef double(x):\n    time.sleep(15)\n    return x\n"
-    )
-    words = ["eval", "slow.py", "-p", "double.py", "-v"]
-    process = subprocess.Popen(
-        [*COMMAND, *words],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=interruptible,
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "correctness" in line:
-            break
-    send(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
-    left = subprocess.run(
-        ["pgrep", "-s", str(process.pid)], capture_output=True, text=True, check=False
-    )
-    assert left.stdout == ""
-    assert list((folder / "runs").iterdir()) == []
-
-
+@pytest.mark.timed
 def test_demo_verdicts_are_those_that_the_headers_state(folder, monkeypatch):
     exhibits = folder / "exhibits"
     exhibits.mkdir()
@@ -338,6 +175,7 @@ def test_demo_verdicts_are_those_that_the_headers_state(folder, monkeypatch):
     answer = CliRunner().invoke(cli, ["demo", *QUICK])
     assert answer.exit_code == 0, answer.output
     assert "honest_workspace_reuse  moments  correct" in answer.stdout
+    assert answer.stderr.startswith("tilewright: 2 candidates: honest, wrong and cheating ones")
     assert "2 of 2 verdicts are as expected" in answer.stderr
     made = only_run()
     assert answer.stderr.splitlines()[-1].endswith(f"tilewright explain {made}/softmax_without_max")
@@ -351,7 +189,7 @@ def test_demo_verdicts_are_those_that_the_headers_state(folder, monkeypatch):
 
 
 def test_the_script_of_a_forgery_is_not_the_next_command():
-    answer = run("eval", str(demo.DEMO / "forged_result.py"), "-p", "softmax", *UNTIMED)
+    answer = run("eval", str(demo.DEMO / "forged_result.py"), "-p", "softmax", *WARM)
     assert answer.returncode == 1, answer.stderr
     made = only_run()
     last = run("explain", str(made)).stderr.splitlines()[-1]
@@ -364,6 +202,7 @@ def test_every_demo_file_has_a_header():
     assert {"correct", "incorrect"} <= {verdict for item in found for verdict in item.expect}
 
 
+@pytest.mark.timed
 def test_doctor_calibrates_and_reports_every_item(folder, monkeypatch):
     monkeypatch.setattr(doctor, "AA_RUNS", 1)
     monkeypatch.setattr(doctor, "CALIBRATION_PROBLEMS", ("add_relu",))
@@ -387,5 +226,5 @@ def test_doctor_calibrates_and_reports_every_item(folder, monkeypatch):
 
 def test_a_generated_problem_is_judged_unchanged():
     assert run("problems", "new", "mine").returncode == 0
-    answer = run("eval", "mine/candidate.py", "-p", "mine", *UNTIMED)
+    answer = run("eval", "mine/candidate.py", "-p", "mine", *WARM)
     assert answer.returncode == 0, answer.stdout

@@ -71,10 +71,10 @@ def test_memory_in_files_without_a_name_is_bounded(bench, source):
     assert report.outcome.reason == "out_of_memory", report.outcome
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("hang", HANGS)
 def test_a_hang_at_exit_costs_at_most_three_seconds(bench, hang):
     """Whatever the settings say: the next evaluation begins by then."""
-    bench.judge(request(RIGHT))
     limits = LIMITS.model_copy(update={"exit_s": 60.0})
     report = bench.judge(request(HANGS[hang], limits=limits))
     stages = {item.name: item.wall_s for item in report.stages}

@@ -21,6 +21,7 @@ def tilewright(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("problem", "path", "limit"),
     [

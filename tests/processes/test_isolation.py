@@ -27,7 +27,7 @@ from tests.processes.isolation_tools import (
 from tilewright.runner.sandbox.isolation import probe
 from tilewright.wire.names import ISOLATION_LAYERS
 
-pytestmark = [linux_only, needs_root, pytest.mark.one_thread]
+pytestmark = [linux_only, needs_root, pytest.mark.one_thread, pytest.mark.alone]
 
 
 @pytest.fixture

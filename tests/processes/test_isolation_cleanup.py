@@ -25,7 +25,7 @@ from tests.processes.isolation_tools import (
 )
 from tilewright.runner.sandbox.isolation import fork_confined, probe
 
-pytestmark = [linux_only, needs_root, pytest.mark.one_thread]
+pytestmark = [linux_only, needs_root, pytest.mark.one_thread, pytest.mark.alone]
 
 
 def test_the_status_pipe_tells_how_the_payload_ended() -> None:

@@ -33,7 +33,7 @@ whole = Confinement(
 print(json.dumps([probe(whole), probe(replace(whole, layers=frozenset()))]))
 """
 
-pytestmark = [linux_only, pytest.mark.one_thread]
+pytestmark = [linux_only, pytest.mark.one_thread, pytest.mark.alone]
 
 
 def as_ordinary_user(python: str, code: str) -> subprocess.CompletedProcess[str]:

@@ -16,6 +16,8 @@ from tilewright.evaluator.processes import memory_use
 from tilewright.evaluator.processes.memory_use import MemoryMeter, count, machine_memory
 from tilewright.evaluator.processes.process_tree import ProcessTree
 
+pytestmark = pytest.mark.alone
+
 MIB = 1 << 20
 HELD = 192 * MIB
 """Bytes that each process of these tests holds."""

@@ -16,6 +16,7 @@ from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.records import Baseline, EvalReport
 
 __all__ = ["bench"]
+pytestmark = pytest.mark.timed
 
 MAX_STAGES = 11
 MAX_DEPTH = 3

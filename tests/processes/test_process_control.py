@@ -21,6 +21,8 @@ from tilewright.evaluator.processes.forkserver_client import Child, ChildOutput
 from tilewright.evaluator.processes.memory_use import resident_bytes
 from tilewright.wire.frames import Channel
 
+pytestmark = pytest.mark.alone
+
 COUNT = """
 import mmap, sys
 with open(sys.argv[1], "r+b") as file:

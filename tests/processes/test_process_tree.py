@@ -16,6 +16,8 @@ import pytest
 
 from tilewright.evaluator.processes.process_tree import ProcessTree
 
+# A worker of pytest-xdist has one core at times, of which nothing can be taken.
+pytestmark = pytest.mark.alone
 MAX_HELD = 2  # The init and its payload.
 INIT = """
 import subprocess, sys

@@ -9,6 +9,7 @@ from tests.processes.evaluations import Bench, bench
 from tilewright.evaluator.timing.stop_rule import MIN_BLOCKS_AT_LIMIT
 
 __all__ = ["bench"]
+pytestmark = pytest.mark.timed
 
 BLOCKS = 128
 """At least half of them are made. None of their calls is on a variation once in 40,000 runs."""

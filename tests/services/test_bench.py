@@ -15,6 +15,7 @@ import pytest
 from benchmarks.faults.bench_kills import killed
 
 pytestmark = pytest.mark.timeout(300)
+TIMED = ("--set", "eval.timing.timed_cases=1", "--set", "eval.timing.max_s=0.5")
 
 
 def test_a_run_that_is_killed_twice_ends_with_the_same_result(tmp_path):
@@ -54,6 +55,7 @@ def test_two_protocols_are_judged_together_and_reported(tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.timed
 def test_the_share_of_timing_is_that_of_the_stages_in_the_reports(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_HOME", str(tmp_path / "home"))
     code = "def softmax(x):\n    return x.softmax(-1)  # {}\n"
@@ -61,7 +63,7 @@ def test_the_share_of_timing_is_that_of_the_stages_in_the_reports(tmp_path, monk
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     command = [sys.executable, "-m", "tilewright", "bench", "softmax", "--json", "--workers", "2"]
     done = subprocess.run(
-        [*command, "--candidates", "rows.jsonl", "--set", "eval.timing.timed_cases=1"],
+        [*command, "--candidates", "rows.jsonl", *TIMED],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -22,7 +22,7 @@ CALLS = [
         "nor `softmax`; it defines nothing",
     ),
     ("evaluate", {"code": "def softmax(x:"}, False, "line 1: '(' was never closed"),
-    ("evaluate", {"code": "x = 1"}, False, "it defines `x`"),
+    ("evaluate", {"code": "x = 1"}, False, "it defines `x`. Rename it to `softmax`"),
     ("evaluate", {"code": f"```python\n{HONEST.read_text()}```"}, False, "Verdict: correct."),
     ("explain", {"turn": "x"}, True, "explain: `turn` must be a whole number"),
     ("explain", {"turn": 99}, True, "there is no turn 99; the last ones are: 1, 2, 3, 4"),
@@ -51,5 +51,6 @@ def test_calls_that_a_newcomer_tries(tmp_path):
                 assert failed is is_error, (name, answer)
                 assert text in answer
                 assert "pydantic" not in answer
+                assert "--entry" not in answer
 
     asyncio.run(tried())

@@ -8,6 +8,7 @@ from tests.services.test_serve import Server, asked
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")
+pytestmark = pytest.mark.timed
 REFERENCE = """import torch
 
 

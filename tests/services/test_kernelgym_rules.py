@@ -15,6 +15,7 @@ from tilewright.errors import InfrastructureError
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")
+pytestmark = pytest.mark.timed
 ANSWER = {
     *("task_id", "status", "compiled", "correctness", "decoy_kernel", "reference_runtime"),
     *("kernel_runtime", "speedup", "metadata", "error_message", "error_code", "submitted_at"),

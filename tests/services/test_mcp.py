@@ -99,6 +99,7 @@ def the_run(folder: Path) -> Path:
     return run
 
 
+@pytest.mark.timed
 def test_an_agent_improves_from_incorrect_to_correct(tmp_path, caplog):
     async def climb() -> None:
         async with connected(tmp_path, "softmax", "--set", "eval.timing.max_s=0.3") as call:

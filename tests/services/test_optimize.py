@@ -130,17 +130,11 @@ def test_wall_time_ends_running_turns_which_are_repeated_on_resume(place):
     assert verdicts(run) == ["failed", "correct", "correct"]
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("--set", "eval.protocol=official"), "eval.protocol"),
-        (("--set", "loop.feedback=paper"), "loop.feedback"),
-    ],
-)
-def test_a_resumed_run_refuses_changed_settings(place, words, says):
+def test_a_resumed_run_refuses_changed_settings(place):
     ended(begin(place, "--turns", "2", "--max-turns", "1"), 1)
-    _, err = ended(start(place, "--resume", str(run_of(place)), *words), 2)
-    assert says in err
+    for setting in ("eval.protocol=official", "loop.feedback=paper"):
+        _, err = ended(start(place, "--resume", str(run_of(place)), "--set", setting), 2)
+        assert setting.partition("=")[0] in err
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,14 @@ def server(tmp_path: Path):
         made.stop()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory):
+    """Yield a server for tests that leave it as it was, but for its finished tasks."""
+    made = Server(tmp_path_factory.mktemp("shared") / "home")
+    yield made
+    made.stop()
+
+
 def request(text: str) -> EvalRequest:
     return build_request(text, "softmax", QUICK)
 
@@ -109,8 +117,8 @@ def submit(server: Server, text: str, **more: Any) -> tuple[int, Any]:
     )
 
 
-def test_the_server_judges_as_a_local_executor_does(server):
-    remote = RemoteExecutor(server.url)
+def test_the_server_judges_as_a_local_executor_does(shared):
+    remote = RemoteExecutor(shared.url)
     report = remote.evaluate(request(GOOD.format(1)))
     assert (report.verdict, report.request.candidate.files[0].text) == ("correct", GOOD.format(1))
     assert remote.evaluate(request(BAD.format(2))).verdict == "incorrect"
@@ -174,41 +182,41 @@ def test_a_server_finishes_running_tasks_before_it_stops(server):
         ({"nonsense": 1}, 422),
     ],
 )
-def test_a_request_that_no_client_may_make_is_refused(server, change, status):
+def test_a_request_that_no_client_may_make_is_refused(shared, change, status):
     body = request(GOOD.format(1)).model_dump(mode="json")
     for name, value in change.items():
         body[name] = {**body[name], **value} if isinstance(value, dict) else value
-    assert asked(f"{server.url}/v1/tasks", {"request": body})[0] == status
+    assert asked(f"{shared.url}/v1/tasks", {"request": body})[0] == status
 
 
-def test_bodies_that_are_too_large_or_no_json_are_refused_and_the_server_lives(server):
-    assert asked(f"{server.url}/v1/tasks", b"x" * (5 << 20))[0] == 413
+def test_bodies_that_are_too_large_or_no_json_are_refused_and_the_server_lives(shared):
+    assert asked(f"{shared.url}/v1/tasks", b"x" * (5 << 20))[0] == 413
     for body in (b"", b"{", b"[]", b"\xff\xfe", b'{"request": ' + b"[" * 100_000):
-        assert asked(f"{server.url}/v1/tasks", body)[0] in (400, 422)
+        assert asked(f"{shared.url}/v1/tasks", body)[0] in (400, 422)
     for key in ("../../etc/passwd", "%2e%2e%2f", "a" * 5000, "\\x00"):
-        assert asked(f"{server.url}/v1/tasks/{urllib.request.quote(key)}")[0] in (404, 414)
-    assert asked(f"{server.url}/v1/health")[1]["status"] == "ok"
+        assert asked(f"{shared.url}/v1/tasks/{urllib.request.quote(key)}")[0] in (404, 414)
+    assert asked(f"{shared.url}/v1/health")[1]["status"] == "ok"
 
 
-def test_server_limits_override_those_of_a_request(server):
+def test_server_limits_override_those_of_a_request(shared):
     body = request("def softmax(x):\n    while True:\n        pass\n").model_dump(mode="json")
     body["limits"] |= {"call_timeout_s": 2.0, "total_timeout_s": 1e9, "memory_bytes": 1 << 60}
-    status, task = asked(f"{server.url}/v1/tasks", {"request": body})
+    status, task = asked(f"{shared.url}/v1/tasks", {"request": body})
     assert status == 202
-    found = asked(f"{server.url}/v1/tasks/{task['key']}?wait_s=60")[1]
+    found = asked(f"{shared.url}/v1/tasks/{task['key']}?wait_s=60")[1]
     assert (found["state"], found["verdict"]) == ("done", "failed")
-    report = asked(f"{server.url}/v1/tasks/{task['key']}/report")[1]
+    report = asked(f"{shared.url}/v1/tasks/{task['key']}/report")[1]
     assert report["request"]["limits"]["memory_bytes"] == QUICK.eval.limits.memory_bytes
     assert report["request"]["limits"]["call_timeout_s"] == 2.0
 
 
-def test_a_running_task_can_be_cancelled(server):
+def test_a_running_task_can_be_cancelled(shared):
     body = request("def softmax(x):\n    while True:\n        pass\n").model_dump(mode="json")
-    key = asked(f"{server.url}/v1/tasks", {"request": body})[1]["key"]
+    key = asked(f"{shared.url}/v1/tasks", {"request": body})[1]["key"]
     time.sleep(1.0)
-    assert asked(f"{server.url}/v1/tasks/{key}", method="DELETE")[1]["state"] == "cancelled"
-    assert asked(f"{server.url}/v1/tasks/{key}/report")[0] == 404
-    assert RemoteExecutor(server.url).evaluate(request(GOOD.format(1))).verdict == "correct"
+    assert asked(f"{shared.url}/v1/tasks/{key}", method="DELETE")[1]["state"] == "cancelled"
+    assert asked(f"{shared.url}/v1/tasks/{key}/report")[0] == 404
+    assert RemoteExecutor(shared.url).evaluate(request(GOOD.format("next"))).verdict == "correct"
 
 
 def token_of(home: Path, name: str, *scopes: str) -> str:

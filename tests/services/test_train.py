@@ -14,6 +14,7 @@ pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
 from tests.conventions.tree import SOURCE
+from tests.services.killed_training import train_until_killed
 from tests.training_fixtures import begun, cold_start, settings, silent, toy, weights
 from tilewright.config import ModelSection
 from tilewright.errors import InfrastructureError
@@ -31,38 +32,6 @@ from tilewright.rl.tokens import TokenSample
 from tilewright.rl.training_rows import turns_of
 from tilewright.testing.synth_world import SynthWorld
 
-KILLED = """
-import os, signal, sys
-from tilewright.rl.training_run import TrainingRun
-from pathlib import Path
-from tilewright.rl.engines.trl import checkpoints
-from tilewright.rl.engines.trl.reinforce import train_rl
-from tilewright.rl.training_config import load_training
-from tilewright.rl.training_rows import turns_of
-from tilewright.rl.tokens import TokenSample
-from tilewright.testing.synth_world import SynthWorld
-
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-folder, where, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-evaluate, seen = SynthWorld.evaluate, []
-
-def counted(self, *given, **named):
-    seen.append(1)
-    return die() if len(seen) == count else evaluate(self, *given, **named)
-
-if where == "judging":
-    SynthWorld.evaluate = counted
-elif where == "saving":
-    complete, fatal = checkpoints.complete, f"checkpoint-{count}"
-    checkpoints.complete = lambda path: die() if path.name == fatal else complete(path)
-elif where == "logged":
-    record = TrainingRun.record
-    TrainingRun.record = lambda self, step, *given: (
-        record(self, step, *given), die() if step == count else None)
-train_rl(load_training(folder / "run.yaml"), folder, print, print)
-"""
 TURNS = 16
 """Of a step: two prompts, four rollouts, two turns."""
 
@@ -95,9 +64,7 @@ def told(folder):
 )
 def test_a_killed_run_resumes_with_the_same_result(place, whole, where, count, from_step):
     folder = begun(place, f"{where}{count}")
-    command = [sys.executable, "-c", KILLED, str(folder), where, str(count)]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=200)
-    assert answer.returncode == -9, answer.stderr[-2000:]
+    assert train_until_killed(folder, where, count) == -9
     before = [turn.ask.id for turn in told(folder)]
     sampled = {path: path.stat().st_mtime_ns for path in (folder / "rollouts").iterdir()}
     if where == "saving":

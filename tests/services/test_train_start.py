@@ -3,6 +3,8 @@
 # ruff: noqa: E402 - a machine without trl skips all of it
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 from click.testing import CliRunner
 
@@ -99,3 +101,29 @@ def test_the_command_that_resumes_is_named_once_replies_were_sampled(place, tmp_
     (run,) = out.iterdir()
     assert f"to resume: tilewright train rl --resume {run}" in found.output
     assert list((run / "rollouts").iterdir())
+
+
+@pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed")
+def test_a_tracker_that_is_not_installed_is_named_with_its_command(place, tmp_path):
+    out = tmp_path / "runs"
+    found = train(place, out, "rl", f"model.path={place / 'model'}", "health.log=wandb")
+    assert found.exit_code == 2
+    assert "health.log is wandb, which is not installed: pip install wandb" in found.output
+    assert not out.exists()
+
+
+def test_wandb_writes_into_the_run_folder_and_uploads_nothing(place, tmp_path, monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    for name in ("WANDB_MODE", "WANDB_DIR", "WANDB_SILENT", "WANDB_PROJECT"):
+        # Set and taken away, so that the test restores what the command sets.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    model = f"model.path={place / 'model'}"
+    changes = ("health.log=wandb", "overrides.optimizer.steps=1", "data.held_out=''")
+    found = train(place, tmp_path / "runs", "rl", model, *changes)
+    assert found.exit_code == 0, found.output
+    wandb.finish()
+    (run,) = (tmp_path / "runs").iterdir()
+    (log,) = (run / "wandb").glob("offline-run-*/*.wandb")
+    assert b"tilewright/reward" in log.read_bytes()
+    assert f"wandb sync {run}/wandb/offline-run-*" in found.output

@@ -70,6 +70,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     options.ready_to_judge(settings)
     start = time.monotonic()
     rows, found = [], exhibits(DEMO)
+    print_line(f"{len(found)} candidates: honest, wrong and cheating ones, a few seconds for each")
     with fresh_run(settings) as folder, Progress(verbose=given["verbose"]) as progress:
         for number, exhibit in enumerate(found, start=1):
             progress.about(f"{number} of {len(found)}, {exhibit.name}")

@@ -24,7 +24,9 @@ from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, reason_of
 from tilewright.executors.factory import device_model
-from tilewright.records import EvalReport, EvalRequest
+from tilewright.languages.detect import MissingEntry, find_entry
+from tilewright.records import EvalReport, EvalRequest, Failed
+from tilewright.records.codes import FailureReason
 from tilewright.records.run_folder import read_report
 from tilewright.scoring.report_text import known
 
@@ -178,6 +180,8 @@ def _judge(
     show_result(given["as_json"], report.model_dump(mode="json"), report_view(report))
     if settings.eval.reuse and progress.events == 0:
         print_line("answered from the store: an identical request was evaluated before (--reuse)")
+    if name := _other_entry(report):
+        print_line(f"or evaluate another name of it: --entry {name}")
     code = {"correct": 0, "unjudged": InfrastructureError.exit_code}.get(report.verdict, 1)
     if bar is not None and code == 0 and not bar.met(report.speedup_low):
         lower_end = known("the lower end of the interval is {:.4g}", report.speedup_low)
@@ -188,6 +192,15 @@ def _judge(
         raise ConfigError(error)
     print_line(f"run {folder}; next: tilewright explain {folder}")
     return code, report
+
+
+def _other_entry(report: EvalReport) -> str:
+    """Return a name that a candidate without its entry point defines; empty if there is none."""
+    outcome, given, problem = report.outcome, report.request.candidate, report.request.problem
+    if not isinstance(outcome, Failed) or outcome.reason != FailureReason.MISSING_ENTRY:
+        return ""
+    found = find_entry(given.files, problem.entry, given.entry)
+    return found.defined[0] if isinstance(found, MissingEntry) and found.defined else ""
 
 
 def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> int:

@@ -252,8 +252,9 @@ def _line(turn: Turn, spent: Usage, leaders: Leaders) -> str:
     parts = [f"turn {turn.ask.turn + 1}, {turn_text(turn)}", f"{spent.tokens} tokens"]
     if spent.usd:
         parts.append(f"{spent.usd:.2f} USD")
-    if best is not None and best.judgements[0].speedup is not None:
-        parts.append(f"best: turn {best.ask.turn + 1}, {best.judgements[0].speedup:.2f}x")
+    if best is not None and (found := best.judgements[0]).speedup is not None:
+        speed = speed_text(found.speedup, found.low, found.high)
+        parts.append(f"best: turn {best.ask.turn + 1}, {speed}")
     return " | ".join(parts)
 
 

@@ -7,7 +7,6 @@ import html as escaping
 from tilewright.cli.render import report_view, speed_of, to_text
 from tilewright.cli.render_answers import answers_view
 from tilewright.records import EvalReport
-from tilewright.scoring.intervals import Interval, decide
 from tilewright.scoring.report_text import reason_of
 
 PLACE = "Write it to a file with `report.to_json()`, then: tilewright explain FILE"
@@ -29,14 +28,6 @@ def summary(report: EvalReport) -> str:
 def page(report: EvalReport) -> str:
     """Return the same as HTML. No part of it is the candidate's own markup."""
     return f'<pre style="white-space: pre-wrap">{escaping.escape(summary(report))}</pre>'
-
-
-def conclusion(report: EvalReport) -> str | None:
-    """Return whether the candidate is faster by its interval; `None` without an interval."""
-    speedup, low, high = report.speedup, report.speedup_low, report.speedup_high
-    if speedup is None or low is None or high is None:
-        return None
-    return decide(Interval(speedup, low, high))
 
 
 def explanation(report: EvalReport) -> str:

@@ -19,6 +19,7 @@ from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.run_output import check_unchanged
+from tilewright.cli.train_recipe import recipe
 from tilewright.cli.train_replay import command as replay
 from tilewright.cli.train_study import gate, scaling, study
 from tilewright.cli.usage_errors import CommandGroup
@@ -48,6 +49,7 @@ def command() -> None:
 
 
 command.add_command(replay)
+command.add_command(recipe)
 command.add_command(study)
 command.add_command(gate)
 command.add_command(scaling)
@@ -71,6 +73,7 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
     `local:RUN/model`.
     """
     settings, folder = _opened(given, "check_sft")
+    _keep_wandb_local(settings, folder)
     engine = importlib.import_module(f"{ENGINE}.sft")
     with _training("train sft", folder, fresh=not given["resumed"]) as progress:
         document = engine.train_sft(settings, folder, progress.note, reached=progress.in_phase)
@@ -92,6 +95,7 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     sample and no evaluation.
     """
     settings, folder = _opened(given, "check_rl")
+    _keep_wandb_local(settings, folder)
     engine = importlib.import_module(f"{ENGINE}.reinforce")
     with _training("train rl", folder, fresh=not given["resumed"]) as progress:
         document = engine.train_rl(
@@ -102,6 +106,16 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     model = document["model"]
     print_line(f"model {model}, as a policy: local:{model}; next: tilewright view {folder}")
     return 0
+
+
+def _keep_wandb_local(settings: TrainConfig, folder: Path) -> None:
+    """Let Weights & Biases write into the run folder; it uploads only if the user says so."""
+    if settings.health.log != "wandb":
+        return
+    wanted = {"WANDB_MODE": "offline", "WANDB_DIR": str(folder.resolve()), "WANDB_SILENT": "true"}
+    found = config.with_defaults({**wanted, "WANDB_PROJECT": "tilewright"})
+    if found["WANDB_MODE"] == "offline":
+        print_line(f"wandb uploads nothing; later: wandb sync {folder}/wandb/offline-run-*")
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from tilewright.cli.render import show
 from tilewright.errors import ConfigError
 from tilewright.rl.preset_text import explain
 from tilewright.rl.presets import PRESETS, Preset, preset
+from tilewright.rl.rewards.turn_reward import find_reward
 
 if TYPE_CHECKING:
     from tilewright.rl.replay import RecordedBatch, Replayed
@@ -88,7 +89,9 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
     found: Found = {}
     if not names and (trained := rl.trained_settings(folder)) is not None:
         own = trained.estimator().model_copy(update={"name": AS_TRAINED})
-        paid = rl.read_batches(folder, checks=trained.settings.reward.checks)
+        with_code = find_reward(own.reward.function).reads_code
+        checks = trained.settings.reward.checks
+        paid = rl.read_batches(folder, checks=checks, with_code=with_code)
         found[own] = [rl.replay(batch, own, seed) for batch in _chosen(paid, given)]
     for each in map(preset, names or PRESETS):
         found[each] = [rl.replay(batch, each, seed) for batch in batches]

@@ -16,6 +16,7 @@ from tilewright.config.loader import (
     load,
     load_around,
     whole_environment,
+    with_defaults,
 )
 from tilewright.config.renamed import RENAMED_SETTINGS, RENAMED_TRAINING
 from tilewright.config.schema import (
@@ -46,4 +47,5 @@ __all__ = [
     "load_around",
     "settings_of",
     "whole_environment",
+    "with_defaults",
 ]

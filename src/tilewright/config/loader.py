@@ -152,6 +152,11 @@ def whole_environment() -> dict[str, str]:
     return dict(os.environ)
 
 
+def with_defaults(variables: Mapping[str, str]) -> dict[str, str]:
+    """Set the variables that the environment lacks, for other packages; return all their values."""
+    return {name: os.environ.setdefault(name, value) for name, value in variables.items()}
+
+
 def _layers(
     file: Path | None,
     overrides: Sequence[str],

@@ -36,6 +36,7 @@ class MissingEntry:
 
     path: str
     message: str
+    defined: tuple[str, ...]
 
 
 def detect(
@@ -70,10 +71,10 @@ def find_entry(
 ) -> str | Unparseable | MissingEntry:
     """Return the name that the candidate exports, found in its first file.
 
-    With `forced` (`--entry`) no other name counts. Else the first defined name of `ModelNew`,
-    `problem_entry` and `aliases` counts. A Python file may fill its namespace when it runs (`from x
-    import *`, `exec`, `globals()`). Then this assumes `forced` or `problem_entry`, and a missing
-    one is an error when the runner loads the file.
+    With `forced` (the argument `entry`) no other name counts. Else the first defined name of
+    `ModelNew`, `problem_entry` and `aliases` counts. A Python file may fill its namespace when it
+    runs (`from x import *`, `exec`, `globals()`). Then this assumes `forced` or `problem_entry`,
+    and a missing one is an error when the runner loads the file.
     """
     if not files:
         raise ConfigError("a candidate needs at least one file")
@@ -94,11 +95,12 @@ def find_entry(
         found = next((n for n in names if any(defines(text, n) for text in sources)), None)
         seen = list(exported_names("\n".join(sources)))
     if found is None:
-        return MissingEntry(first.path, _missing_text(names, seen))
+        message = _missing_text(names, seen, forced or problem_entry)
+        return MissingEntry(first.path, message, tuple(seen))
     return found
 
 
-def _missing_text(names: Sequence[str], seen: Sequence[str]) -> str:
+def _missing_text(names: Sequence[str], seen: Sequence[str], expected: str) -> str:
     """Return what a candidate lacks, what it defines, and what to do."""
     wanted = [f"`{name}`" for name in dict.fromkeys(names)]
     lacks = f"it does not define {wanted[0]}"
@@ -108,7 +110,8 @@ def _missing_text(names: Sequence[str], seen: Sequence[str]) -> str:
         return f"{lacks}; it defines nothing"
     listed = ", ".join(f"`{name}`" for name in seen[:MAX_LISTED])
     more = ", ..." if len(seen) > MAX_LISTED else ""
-    return f"{lacks}; it defines {listed}{more}. Rename one, or name it with --entry {seen[0]}"
+    renamed = "it" if len(seen) == 1 else "one of them"
+    return f"{lacks}; it defines {listed}{more}. Rename {renamed} to `{expected}`"
 
 
 def exports(file: SourceFile, name: str) -> bool:

@@ -17,7 +17,7 @@ from tilewright.records.events import EvalSummary
 from tilewright.scoring.benchmarks.kernelgym import runtimes
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.paired_times import paired_times
-from tilewright.scoring.report_text import short_time, speed_text
+from tilewright.scoring.report_text import failure_text, short_time, speed_text
 
 CHARACTERS_PER_TOKEN = 4
 _PATH = re.compile(r"(?<![\w.])/(?:[\w.+\-]+/)+([\w.+\-]+)")
@@ -72,7 +72,7 @@ def _tilewright(answer: JudgedAnswer) -> list[str]:
         return [f"Verdict: failed. {judgement.reason}"]
     match report.outcome:
         case Failed() as failed:
-            what = f"Verdict: failed ({failed.reason}, while it was in {failed.stage})."
+            what = f"Verdict: failed ({failure_text(failed)})."
             return [f"{what}\n{failed.message}", _printed(report)]
         case Incorrect() as wrong:
             what = f"Verdict: incorrect ({wrong.kind}). First wrong: {wrong.case}."

@@ -199,6 +199,8 @@ class EvalReport(Record):
     """Geometric mean over timed cases against the first baseline; `None` without a baseline."""
     speedup_low: float | None = Field(default=None, gt=0)
     speedup_high: float | None = Field(default=None, gt=0)
+    conclusion: Literal["faster", "slower", "no measurable difference"] | None = None
+    """Of the interval of `speedup`; `None` without an interval."""
     outcome: Outcome
     findings: tuple[Finding, ...] = ()
     labels: tuple[Label, ...] = ()
@@ -232,6 +234,9 @@ class EvalReport(Record):
             raise ValueError(f"verdict {self.verdict} but outcome {self.outcome.verdict}")
         if self.speedup is not None and not isinstance(self.outcome, Correct):
             raise ValueError("a speed-up is only reported for a correct candidate")
+        if self.conclusion is None and self.speedup_low is not None:
+            # No caller can forget it, and older reports have it too.
+            object.__setattr__(self, "conclusion", _concluded(self))
 
     def __str__(self) -> str:
         """Return the text that `tilewright eval` prints."""
@@ -245,15 +250,16 @@ class EvalReport(Record):
         """Return what a notebook shows."""
         return str(_display("page")(self))
 
-    @property
-    def conclusion(self) -> str | None:
-        """`faster`, `slower` or `no measurable difference`; `None` without an interval."""
-        found: str | None = _display("conclusion")(self)
-        return found
-
     def explain(self) -> str:
         """Return the text of `tilewright explain`."""
         return str(_display("explanation")(self))
+
+
+def _concluded(report: EvalReport) -> str | None:
+    # By name, as below.
+    intervals = importlib.import_module("tilewright.scoring.intervals")
+    ends = report.speedup, report.speedup_low, report.speedup_high
+    return None if None in ends else str(intervals.decide(intervals.Interval(*ends)))
 
 
 def _display(name: str) -> Callable[[EvalReport], Any]:

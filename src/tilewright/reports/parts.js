@@ -19,17 +19,20 @@ const svg = (name, attributes = {}, text) => {
   return node;
 };
 const times = (value) => (value === undefined || value === null ? "" : value.toFixed(value < 10 ? 3 : 1) + "x");
+// A speed-up with its interval, as scoring.report_text.speed_text: a test compares both.
+const ratio = (value, scale) => value.toFixed(scale > 0.9 && scale < 1.1 ? 3 : value < 0.1 ? 1 - Math.floor(Math.log10(value)) : value < 100 ? 2 : 0);
 const speed = (item) => {
   if (item.speedup === undefined || item.speedup === null) return "";
-  if (item.low === undefined || item.low === null) return times(item.speedup) + ", no interval";
+  if (item.low === undefined || item.low === null) return ratio(item.speedup, item.speedup) + "x, no interval";
   // Exact times, as those of a synthetic landscape, have no interval.
-  if (item.low === item.high && item.low === item.speedup && item.speedup !== 1) return times(item.speedup);
-  const ends = "[" + item.low.toFixed(3) + ", " + item.high.toFixed(3) + "]";
+  if (item.low === item.high && item.low === item.speedup && item.speedup !== 1) return ratio(item.speedup, item.speedup) + "x";
+  const fine = 1 + Math.max(Math.abs(item.low - 1), Math.abs(item.high - 1));
+  const estimate = ratio(item.speedup, fine) + "x ", ends = `[${ratio(item.low, fine)}, ${ratio(item.high, fine)}]`;
   // What decides is scoring.intervals.decide: a wide interval has to exclude 1 by more.
   const wide = item.high / item.low >= (1 + Number("{{NOISY_HALF_WIDTH}}")) ** 2, stretch = wide ? Number("{{STRETCH}}") : 1;
   const middle = Math.log(item.speedup), faster = middle > stretch * (middle - Math.log(item.low)), slower = middle < -stretch * (Math.log(item.high) - middle);
-  if (faster || slower) return times(item.speedup) + " " + ends;
-  return item.low <= 1 && item.high >= 1 ? "no measurable difference " + ends : times(item.speedup) + " " + ends + ", {{NOT_CERTAIN}}";
+  if (faster || slower) return estimate + ends;
+  return item.low <= 1 && item.high >= 1 ? "no measurable difference " + ends : estimate + ends + ", {{NOT_CERTAIN}}";
 };
 const COLOURS = ["#0b6bcb", "#c2410c", "#15803d", "#a21caf", "#a16207", "#0e7490"];
 const share = (value) => (value === null || value === undefined ? "" : (100 * value).toFixed(1) + " %");

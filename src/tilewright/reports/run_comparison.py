@@ -17,6 +17,7 @@ from tilewright.records.base import digest_text
 from tilewright.records.event_log import EVENTS, read_events, turns_of
 from tilewright.records.events import RunStarted
 from tilewright.records.run_folder import read_report
+from tilewright.scoring.report_text import ratio_text
 from tilewright.scoring.run_changes import (
     Change,
     ProblemChange,
@@ -145,22 +146,17 @@ def notes(found: RunComparison) -> Iterator[str]:
 
 def cells(row: ProblemChange) -> tuple[str, ...]:
     """Return the texts of a row of the table."""
-    ratio = _speed(row.ratio, row.low, row.high)
+    ratio = "" if row.ratio is None else ratio_text(row.ratio, row.low, row.high)
     return row.change, _text(row.before), _text(row.after), ratio, row.problem
 
 
 def _text(item: Standing | None) -> str:
     if item is None:
         return ""
-    return (_speed(item.speedup, item.low, item.high) if item.is_correct else "") or item.verdict
-
-
-def _speed(speedup: float | None, low: float | None, high: float | None) -> str:
-    """Return a ratio with its interval, as short as a table needs."""
-    if speedup is None:
-        return ""
-    interval = "" if low is None or high is None else f" [{low:.3g}, {high:.3g}]"
-    return f"{speedup:.3g}x{interval}"
+    if not item.is_correct or item.speedup is None:
+        return item.verdict
+    # Whether it is faster than the baseline is not the question here.
+    return ratio_text(item.speedup, item.low, item.high)
 
 
 def as_document(found: RunComparison) -> dict[str, Any]:

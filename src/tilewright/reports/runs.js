@@ -15,9 +15,9 @@ const split = (run) => {
   return el("span", { title: text }, el("span", { class: "split", role: "img", "aria-label": text }, ...KINDS.filter((kind) => run.verdicts[kind]).map((kind) => el("i", { class: kind, style: `width:${100 * run.verdicts[kind] / total}%` }))), ` ${run.verdicts.correct || 0} of ${total} correct`);
 };
 const cells = (run) => {
-  // A run of eval has one verdict and no turns to show.
+  // The page of a run of eval has its one candidate; the terminal explains more.
   const explained = run.kind === "eval" ? [el("span", { class: "title" }, `tilewright explain ${quoted(`${data.folder}/${run.name}`)}`)] : [];
-  const name = data.live && !explained.length ? el("a", { href: `runs/${encodeURIComponent(run.name)}/` }, run.name) : run.name;
+  const name = data.live ? el("a", { href: `runs/${encodeURIComponent(run.name)}/` }, run.name) : run.name;
   const parts = [run.problems, run.by].filter(Boolean).join(", by ");
   return el("tr", {}, el("td", {}, name, el("span", { class: "title" }, [run.kind, run.device].filter(Boolean).join(", ")), ...explained),
     el("td", { class: `state ${run.state === "running" ? "running" : ""}` }, run.state),

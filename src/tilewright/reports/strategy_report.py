@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.records.events import RunStarted, Turn
 from tilewright.reports.glossary import definitions
+from tilewright.scoring.report_text import ratio_text
 from tilewright.scoring.strategy_table import NOT_RESOLVED, strategy_table
 
 MAX_KNOWN_RATIO = 1e6
@@ -28,11 +29,10 @@ class Column:
     text: Callable[[Row], str]
 
 
-def factor_text(value: float, low: float, high: float, unit: str = "x") -> str:
+def factor_text(value: float, low: float, high: float) -> str:
     """Return a factor with its 95 % interval, if it has one."""
-    if high / low > MAX_KNOWN_RATIO:
-        return f"{value:.3f}{unit}, no interval"
-    return f"{value:.3f}{unit} [{low:.3f}, {high:.3f}]"
+    is_known = high / low <= MAX_KNOWN_RATIO
+    return ratio_text(value, low, high) if is_known else ratio_text(value, None, None)
 
 
 def _or_none(template: str, value: float | None) -> str:
@@ -130,7 +130,7 @@ def row_texts(found: Row) -> Iterator[list[str]]:
 def difference_texts(found: Row) -> Iterator[list[str]]:
     """Yield the cells of each paired difference, in the order of `DIFFERENCES`."""
     for row in found["differences"]:
-        ratio = factor_text(row["ratio"], row["low"], row["high"], "")
+        ratio = factor_text(row["ratio"], row["low"], row["high"])
         yield [*row["strategies"], str(row["pairs"]), ratio, row["better"]]
 
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, unquote, urlparse
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records.events import TRAININGS
+from tilewright.reports.eval_run import is_eval_run
 from tilewright.reports.html_report import drawn, page_of_eval
 from tilewright.reports.loader import (
     MAX_WHOLE_REPORTS,
@@ -129,20 +130,32 @@ class Viewer(ThreadingHTTPServer):
         """Return the run that a path names, and the rest of the path; `KeyError`: there is none."""
         if isinstance(self.shown, Turns):
             return self.shown, path
-        if isinstance(self.shown, Path):
-            raise KeyError(path)
-        empty, runs, name, rest = path.split("/", 3) if path.count("/") > 2 else ("", "", "", "")
-        if (empty, runs) != ("", "runs"):
-            raise KeyError(path)
-        folder = self.shown.path_of(unquote(name))
-        if folder is None:
-            raise KeyError(path)
+        folder, name, rest = self._listed(path)
         with self._opening:
             turns = self._opened.pop(name, None) or Turns(folder)
             self._opened[name] = turns
             while len(self._opened) > MAX_OPENED:
                 del self._opened[next(iter(self._opened))]
         return turns, f"/{rest}"
+
+    def eval_run_at(self, path: str) -> Path | None:
+        """Return the run of `eval` whose page a path names; `None`: it names no such run."""
+        if isinstance(self.shown, Path):
+            return self.shown if path == "/" else None
+        if isinstance(self.shown, Turns) or not path.startswith("/runs/"):
+            return None
+        folder, _, rest = self._listed(path)
+        return folder if rest == "" and is_eval_run(folder) else None
+
+    def _listed(self, path: str) -> tuple[Path, str, str]:
+        """Return the listed run that a path names: its folder, its name, the rest of the path."""
+        empty, runs, name, rest = path.split("/", 3) if path.count("/") > 2 else ("", "", "", "")
+        if (empty, runs) != ("", "runs") or not isinstance(self.shown, RunList):
+            raise KeyError(path)
+        folder = self.shown.path_of(unquote(name))
+        if folder is None:
+            raise KeyError(path)
+        return folder, name, rest
 
     def shutdown(self) -> None:
         """End the server, and every page that follows it."""
@@ -159,8 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if not self._is_meant():
                 self._fail(HTTPStatus.FORBIDDEN, "this server answers only this machine\n")
-            elif isinstance(shown, Path) and where.path == "/":
-                self._send(page_of_eval(shown), "text/html; charset=utf-8")
+            elif (alone := self.server.eval_run_at(where.path)) is not None:
+                self._send(page_of_eval(alone), "text/html; charset=utf-8")
             elif isinstance(shown, RunList) and where.path == "/":
                 self._send(runs_page([], shown.folder, live=True), "text/html; charset=utf-8")
             elif isinstance(shown, RunList) and where.path == "/events":

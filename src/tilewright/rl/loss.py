@@ -81,6 +81,27 @@ def policy_loss(
     return (losses.sum(-1) * weights.to(torch.float64)).sum()
 
 
+def kl_losses(now: Tensor, reference: Tensor, tokens: Tensor) -> Tensor:
+    """Return k3 = exp(d) - d - 1 per token, d = reference - now, float64 (..., L), 0 or more.
+
+    It estimates the divergence of the model from the reference on tokens of the model.
+    Schulman 2020, "Approximating KL divergence", and Shao et al. 2024, equation 4, define it. Its
+    gradient with respect to `now` is 1 - exp(d).
+
+    `now` are natural log-probabilities with gradient, floating (..., L), and `reference` those of
+    the initial model; no gradient reaches it. `tokens` is bool (..., L): others give 0.
+
+    Raises:
+        RecordError: shapes do not fit.
+    """
+    require_shape("reference", reference, now.shape)
+    require_shape("tokens", tokens, now.shape)
+    selected = torch.where(tokens, now, 0.0).to(torch.float64)
+    initial = torch.where(tokens, reference.detach(), 0.0).to(torch.float64)
+    gap = (initial - selected).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
+    return torch.expm1(gap) - gap
+
+
 def row_weights(
     generated: Tensor,
     kept: Tensor,

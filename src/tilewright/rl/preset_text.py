@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from tilewright.rl.paper_vs_code import DISAGREEMENTS, ruling
 from tilewright.rl.presets import Preset
+from tilewright.rl.rewards.turn_reward import find_reward
 
 _PAGE = """\
 preset {p.name}
 
 reward
-  R = C ({r.correct:g} + {r.speed:g} min(s, {r.max_speedup:g}) + {r.coverage:g} PR)   (eq. 1, 7, 8)
-  C: correct and not rejected; s: {speed}; PR: coverage; a term without a number is 0
+{reward}
 
 return
   G_t = sum over k >= t of gamma^(k-t) R_k, gamma = {p.returns.gamma:g}   (eq. 2)
@@ -36,7 +36,7 @@ advantage
 
 loss
 {loss}
-  no KL term, no entropy term
+  {kl}, no entropy term
 
 sampling
   {s.prompts} prompts x {s.rollouts} rollouts x {s.turns} turns, always all turns
@@ -61,7 +61,6 @@ evaluation
 paper against code
 {disagreements}
 """
-_SPEED = {"estimate": "the speed-up", "low": "the low end of the speed-up"}
 _UNJUDGED = {
     "earlier": "an unjudged turn and the turns before it have no return",
     "trajectory": "an unjudged turn leaves its whole trajectory without returns",
@@ -107,6 +106,7 @@ _COUNTED = {
 def explain(preset: Preset) -> str:
     """Return a page on a preset: its formulas in the order of their application."""
     parts = {
+        "reward": find_reward(preset.reward.function).formula(preset.reward).splitlines(),
         "filters": _filters(preset),
         "mismatch": _mismatch(preset),
         "profiling": _profiling(preset),
@@ -116,13 +116,12 @@ def explain(preset: Preset) -> str:
     }
     return _PAGE.format(
         p=preset,
-        r=preset.reward,
         s=preset.sampling,
         o=preset.optimizer,
         e=preset.evaluation,
-        speed=_SPEED[preset.reward.speedup_estimate],
         unjudged=_UNJUDGED[preset.returns.unjudged],
         rate=_rate(preset),
+        kl=_kl(preset),
         trials=preset.evaluation.timing_trials or "as the timing plan says",
         **{name: "\n".join(f"  {line}" for line in lines) for name, lines in parts.items()},
     )
@@ -178,6 +177,13 @@ def _rate(preset: Preset) -> str:
     if section.warmup_steps:
         rate = f"rate rising over {section.warmup_steps} steps to {section.learning_rate:g}, then"
     return f"{rate} {_SCHEDULES[section.schedule]}"
+
+
+def _kl(preset: Preset) -> str:
+    section = preset.loss
+    if section.kl == 0:
+        return "no KL term"
+    return f"l + {section.kl:g} (exp(d) - d - 1), d = log p of the initial model - log p now"
 
 
 def _loss(preset: Preset) -> Iterator[str]:

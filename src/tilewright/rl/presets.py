@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tilewright.config import Section
 from tilewright.errors import ConfigError, suggestion
@@ -41,9 +41,12 @@ Spread = Literal[0, 1]
 """Degrees of freedom that a standard deviation gives up."""
 
 
-class RewardFormula(Section):
-    """R = C (correct + speed min(s, max_speedup) + coverage PR)."""
+class RewardSection(Section):
+    """R = C (correct + speed min(s, max_speedup) + coverage PR), or another function."""
 
+    function: str = "weighted"
+    """Name of the reward: `weighted`, `rule_x_execution`, or a plug-in of the kind `rewards`. The
+    settings below are those of `weighted` unless they say otherwise."""
     correct: float = Field(default=1.0, ge=0)
     """Reward of a correct candidate before its speed-up counts. An incorrect one gets 0."""
     speed: float = Field(default=1.0, ge=0)
@@ -54,6 +57,9 @@ class RewardFormula(Section):
     """Cap of s."""
     speedup_estimate: Literal["estimate", "low"] = "estimate"
     """Value of s: the estimate of the speed-up, or the lower end of its interval."""
+    triton_rule: Literal["none", "paper_minimal", "strict"] = "strict"
+    """Under `rule_x_execution`: the rule that tells whether a program is Triton. `none` leaves the
+    rule out of the reward."""
 
 
 class ReturnSection(Section):
@@ -119,7 +125,7 @@ class ProfilingSection(Section):
 
 
 class LossSection(Section):
-    """The clipped surrogate and its normalisation. There is no KL and no entropy term."""
+    """The clipped surrogate, its normalisation, and a KL term. There is no entropy term."""
 
     clip_low: float = Field(default=0.2, ge=0, le=1)
     """The ratio of the policies is clipped at 1 minus this."""
@@ -135,6 +141,18 @@ class LossSection(Section):
     `planned` number."""
     scale: float = Field(default=1000.0, gt=0)
     """Divides the loss."""
+    kl: float = Field(default=0.0, ge=0)
+    """Weight of the divergence from the initial model in the loss. 0: none."""
+    kl_estimator: Literal["k3"] = "k3"
+    """Estimator of that divergence: `k3` is exp(d) - d - 1, with d the log-probability of the
+    initial model less that of the model."""
+
+    @model_validator(mode="after")
+    def _weights_are_equal(self) -> LossSection:
+        # TRL has one weight of the KL term for all rows that pass through the model together.
+        if self.kl > 0 and self.aggregation == "seq-mean-token-mean":
+            raise ValueError("a KL term needs the aggregation seq-mean-token-sum or token-mean")
+        return self
 
 
 class FilterSection(Section):
@@ -225,7 +243,7 @@ class Preset(Section):
 
     name: str
     """Name of the preset, as in `estimator`."""
-    reward: RewardFormula = RewardFormula()
+    reward: RewardSection = RewardSection()
     returns: ReturnSection = ReturnSection()
     advantage: AdvantageSection = AdvantageSection()
     mismatch: MismatchSection = MismatchSection()
@@ -245,7 +263,7 @@ PAPER = Preset(name="paper")
 
 RELEASED_CODE = Preset(
     name="released_code",
-    reward=RewardFormula(correct=0.5, speed=0.5, coverage=0.5),
+    reward=RewardSection(correct=0.5, speed=0.5, coverage=0.5),
     returns=ReturnSection(unjudged="trajectory"),
     advantage=AdvantageSection(grpo_singleton="return"),
     mismatch=MismatchSection(over="learnable"),
@@ -263,7 +281,7 @@ RELEASED_CODE = Preset(
 # unbiased except for MRS and PRS. Supervised learning follows the code behind the published model.
 TILEWRIGHT = Preset(
     name="tilewright",
-    reward=RewardFormula(coverage=0.0, speedup_estimate="low"),
+    reward=RewardSection(coverage=0.0, speedup_estimate="low"),
     advantage=AdvantageSection(singleton_advantage="none", grpo_singleton="none"),
     loss=LossSection(denominator="planned"),
     sft=SftSection(learning_rate=2e-5, batch=64),

@@ -16,6 +16,7 @@ import torch
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.answer_evaluator import summary_of_report
+from tilewright.loop.candidate_text import code_of
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, EvalSummary, RunStarted, TurnFinished
 from tilewright.records.run_folder import read_report
@@ -24,6 +25,7 @@ from tilewright.rl.estimator import TurnEstimate, TurnVerdicts, compared_tokens,
 from tilewright.rl.masked_tensors import Masked, listed, zero_filled
 from tilewright.rl.mismatch_sampling import reject
 from tilewright.rl.presets import Preset
+from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
 from tilewright.rl.rollouts import judged
 from tilewright.rl.tokens import log_ratio_file, read_log_ratios
 from tilewright.rl.training_config import TrainConfig, load_training
@@ -33,8 +35,8 @@ from tilewright.scoring.rewards import without_checks
 MIN_LOG_RATIO = -1e4
 """A token that the trainer rules out has minus infinity, which every bound rejects as well."""
 Row = dict[str, Any]
-Cell = tuple[str | None, EvalSummary | None]
-"""The id of a turn's request, and its first judgement."""
+Cell = tuple[str | None, EvalSummary | None, str]
+"""The id of a turn's request, its first judgement, and its code if the caller wants it."""
 
 
 class Place(NamedTuple):
@@ -69,6 +71,9 @@ class RecordedBatch:
     """Ids of requests, (B, T); `None` for an absent turn."""
     judgements: tuple[tuple[EvalSummary | None, ...], ...]
     """First judgements, (B, T); `None` where there is none."""
+    codes: tuple[tuple[str, ...], ...]
+    """Texts of the programs, (B, T); empty where `has_code` is false."""
+    has_code: bool = False
     log_ratios: Path | None = None
     """File of the trainer's log-probabilities minus the sampler's; `None`: the run has none."""
 
@@ -84,11 +89,14 @@ def trained_settings(folder: Path) -> TrainConfig | None:
         return None
 
 
-def read_batches(folder: Path, *, checks: bool = True) -> list[RecordedBatch]:
+def read_batches(
+    folder: Path, *, checks: bool = True, with_code: bool = False
+) -> list[RecordedBatch]:
     """Return the rollout batches of a run, in the order of their first turn.
 
     Batches of held-out problems are left out: no training uses them. Without `checks`, rejected
-    answers count as if no check had run.
+    answers count as if no check had run. `with_code` keeps the programs, for rewards that read
+    them.
 
     Raises:
         RecordError: it is no run, it is damaged, or no answer in it was judged.
@@ -104,11 +112,14 @@ def read_batches(folder: Path, *, checks: bool = True) -> list[RecordedBatch]:
         if judgement is not None and not checks:
             judgement = _unchecked(judgement, folder)
         trajectory = found.setdefault(place.batch, {}).setdefault((place.group, place.rollout), {})
-        trajectory[place.turn] = (turn.ask.id, judgement)
+        code = code_of(turn) if with_code else ""
+        trajectory[place.turn] = (turn.ask.id, judgement, code)
     if not begun:
         raise RecordError(f"{folder}: its event log has no beginning")
     batches = [
-        _batch(name, rows, folder) for name, rows in found.items() if not name.startswith("score")
+        _batch(name, rows, folder, has_code=with_code)
+        for name, rows in found.items()
+        if not name.startswith("score")
     ]
     if not any(item for batch in batches for row in batch.judgements for item in row):
         raise RecordError(f"{folder}: no answer in it was judged, so there are no rewards")
@@ -124,14 +135,18 @@ def _unchecked(judgement: EvalSummary, folder: Path) -> EvalSummary:
     return without_checks(judgement)
 
 
-def _batch(name: str, rows: dict[tuple[str, int], dict[int, Cell]], folder: Path) -> RecordedBatch:
+def _batch(
+    name: str, rows: dict[tuple[str, int], dict[int, Cell]], folder: Path, *, has_code: bool
+) -> RecordedBatch:
     turns = range(max(max(row) for row in rows.values()) + 1)
-    cells = [[row.get(turn, (None, None)) for turn in turns] for row in rows.values()]
-    asks = tuple(tuple(name for name, _ in row) for row in cells)
-    judgements = tuple(tuple(item for _, item in row) for row in cells)
+    absent: Cell = (None, None, "")
+    cells = [[row.get(turn, absent) for turn in turns] for row in rows.values()]
+    asks = tuple(tuple(cell[0] for cell in row) for row in cells)
+    judgements = tuple(tuple(cell[1] for cell in row) for row in cells)
+    codes = tuple(tuple(cell[2] for cell in row) for row in cells)
     path = log_ratio_file(folder, name)
     log_ratios = path if name and path.exists() else None
-    return RecordedBatch(name, tuple(rows), asks, judgements, log_ratios)
+    return RecordedBatch(name, tuple(rows), asks, judgements, codes, has_code, log_ratios)
 
 
 def _table(asks: Sequence[Sequence[str | None]], found: Mapping[str, torch.Tensor]) -> Masked:
@@ -185,10 +200,18 @@ def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
     sampling = preset.sampling.model_copy(update=changes)
     preset = preset.model_copy(update={"sampling": sampling})
     present = [[name is not None for name in row] for row in batch.asks]
-    verdicts = [[judged(item) for item in row] for row in batch.judgements]
+    if find_reward(preset.reward.function).reads_code and not batch.has_code:
+        raise RecordError(f"the reward {preset.reward.function} reads programs: read them as well")
+    rows = zip(batch.judgements, batch.codes, strict=True)
+    verdicts = [[_judged(*cell) for cell in zip(*row, strict=True)] for row in rows]
     turns = turns_from(batch.trajectories, present, verdicts, preset, seed)
     estimate = estimate_turns(turns, preset)
     return Replayed(batch, preset, turns, estimate, _mismatch(batch, estimate, preset))
+
+
+def _judged(judgement: EvalSummary | None, code: str) -> JudgedTurn | None:
+    found = judged(judgement)
+    return None if found is None else JudgedTurn(found, code)
 
 
 def _mismatch(batch: RecordedBatch, estimate: TurnEstimate, preset: Preset) -> KeptTokens | None:

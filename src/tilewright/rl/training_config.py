@@ -9,9 +9,10 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from tilewright.config import RENAMED_TRAINING, Config, Section, load_around
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, PluginError
 from tilewright.records.field_faults import with_path
 from tilewright.rl.presets import Preset, preset
+from tilewright.rl.rewards.turn_reward import find_reward
 
 
 class FreshSection(Section):
@@ -111,8 +112,9 @@ class HealthSection(Section):
     """Batches in a row without any advantage that stop the run. 0: none stop it."""
     reference: bool = True
     """Measure the distance from the initial model. It costs the memory of a copy."""
-    log: Literal["none", "tensorboard", "trackio"] = "none"
-    """A tracker that also receives the metrics of the event log."""
+    log: Literal["none", "tensorboard", "trackio", "wandb"] = "none"
+    """A tracker that also receives the metrics of the event log. `wandb` uploads nothing, unless
+    WANDB_MODE=online is in the environment."""
 
 
 class TrainConfig(Section):
@@ -146,11 +148,16 @@ class TrainConfig(Section):
         if self.overrides:
             tree["name"] = f"{self.preset}, changed"
         try:
-            return Preset.model_validate(tree)
+            found = Preset.model_validate(tree)
         except ValidationError as error:
             first = error.errors()[0]
             path = ".".join(map(str, ("overrides", *first["loc"])))
             raise ConfigError(with_path(path, first)) from error
+        try:
+            find_reward(found.reward.function, self.settings.plugins)
+        except PluginError as error:
+            raise ConfigError(f"overrides.reward.function: {error}") from error
+        return found
 
 
 def load_training(

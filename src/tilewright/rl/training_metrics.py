@@ -12,15 +12,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tilewright.languages.triton_rules import is_triton
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.rl.advantages import turn_groups
 from tilewright.rl.estimator import LossRows, TurnEstimate, TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, listed
 from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios
 from tilewright.rl.presets import Preset
+from tilewright.rl.rewards.turn_reward import find_reward
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.training_config import HealthSection
-from tilewright.rl.training_rows import paid_verdicts, rewards_of
+from tilewright.rl.training_rows import Verdicts, paid_verdict, paid_verdicts, rewards_of
 from tilewright.scoring.metrics import Score, fast_p, pass_at_k
 from tilewright.scoring.summary import score_of
 
@@ -108,6 +110,7 @@ def verdict_metrics(played: RolloutBatch, preset: Preset, *, checks: bool = True
         "cut_off": _share(sum(reply.finish == "length" for reply in replies), len(turns)),
         "reward_noise": reward_noise(turns, preset),
         **_rates(verdicts, ""),
+        **_triton_share(paid_verdicts(played, checks=False), preset),
         "rejected": _share(len(rejected), len(verdicts)),
         **{f"rejected/{code}": count / len(verdicts) for code, count in codes.items()},
     }
@@ -120,10 +123,24 @@ def verdict_metrics(played: RolloutBatch, preset: Preset, *, checks: bool = True
     return found
 
 
+def _triton_share(judged: Verdicts, preset: Preset) -> Values:
+    """Return the share of judged programs that pass the tests and are not Triton.
+
+    It needs code, so it is a metric only where the reward reads code.
+    """
+    if not find_reward(preset.reward.function).reads_code:
+        return {}
+    turns = [turn for row in judged for turn in row if turn is not None]
+    passing = [turn for turn in turns if turn.verdict.verdict == "correct"]
+    others = sum(not is_triton(turn.code, "strict") for turn in passing)
+    return {"not_triton": _share(others, len(turns))}
+
+
 def reward_noise(turns: Sequence[Turn], preset: Preset) -> float | None:
     """Return the pooled standard deviation of the rewards of one correct program, if repeated."""
     verdicts = [verdict_of(turn) for turn in turns]
-    (rewards,) = listed(rewards_of([verdicts], preset.reward))
+    judged = [paid_verdict(turn, checks=True) for turn in turns]
+    (rewards,) = listed(rewards_of([judged], preset.reward))
     by_source: dict[tuple[str, str], list[float]] = defaultdict(list)
     for turn, verdict, reward in zip(turns, verdicts, rewards, strict=True):
         if verdict is not None and reward is not None and verdict.verdict == "correct":

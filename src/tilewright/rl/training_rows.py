@@ -10,17 +10,18 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import RecordError
-from tilewright.records.events import EvalSummary
+from tilewright.loop.candidate_text import code_of
+from tilewright.records.events import Turn
 from tilewright.rl.coverage_sampling import uniforms
 from tilewright.rl.estimator import TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, masked, zero_filled
-from tilewright.rl.presets import Preset, RewardFormula
-from tilewright.rl.reward_formula import reward_of
+from tilewright.rl.presets import Preset, RewardSection
+from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.tokens import TokenSample
 from tilewright.scoring.rewards import without_checks
 
-Verdicts = Sequence[Sequence[EvalSummary | None]]
+Verdicts = Sequence[Sequence[JudgedTurn | None]]
 """(B, T), `None` for an absent or unjudged turn."""
 
 
@@ -33,12 +34,16 @@ class TrainingRow:
     sample: TokenSample
 
 
-def rewards_of(verdicts: Verdicts, section: RewardFormula) -> Masked:
-    """Return the rewards of verdicts, float64 (B, T), known where judged (`reward_of`)."""
-    return _column(verdicts, lambda item: reward_of(item, section))
+def rewards_of(verdicts: Verdicts, section: RewardSection) -> Masked:
+    """Return the rewards of judged turns, float64 (B, T), known where judged.
+
+    The reward is the one that `section.function` names.
+    """
+    found = find_reward(section.function)
+    return _column(verdicts, lambda item: found.reward(item, section))
 
 
-def _column(verdicts: Verdicts, read: Callable[[EvalSummary], float | None]) -> Masked:
+def _column(verdicts: Verdicts, read: Callable[[JudgedTurn], float | None]) -> Masked:
     return masked([[read(item) if item else None for item in row] for row in verdicts])
 
 
@@ -55,18 +60,26 @@ def turns_from(
         prompts=torch.tensor([groups[group] for group, _ in trajectories]),
         present=torch.tensor(present),
         rewards=rewards_of(verdicts, preset.reward),
-        eligible=zero_filled(_column(verdicts, lambda item: item.verdict == "correct")) > 0.0,
-        coverage=_column(verdicts, lambda item: item.coverage),
+        eligible=zero_filled(_column(verdicts, _is_correct)) > 0.0,
+        coverage=_column(verdicts, lambda item: item.verdict.coverage),
         uniforms=uniforms(seed, trajectories, len(verdicts[0])),
     )
 
 
+def _is_correct(turn: JudgedTurn) -> float:
+    return float(turn.verdict.verdict == "correct")
+
+
 def paid_verdicts(played: RolloutBatch, *, checks: bool) -> Verdicts:
     """Return the verdicts that rewards follow; without `checks`, a finding rejects nothing."""
-    table = [[verdict_of(turn) for turn in row] for row in played.turns]
-    if checks:
-        return table
-    return [[without_checks(item) if item is not None else None for item in row] for row in table]
+    return [[paid_verdict(turn, checks=checks) for turn in row] for row in played.turns]
+
+
+def paid_verdict(turn: Turn | None, *, checks: bool) -> JudgedTurn | None:
+    """Return a turn as its reward reads it; `None` if it is absent or unjudged."""
+    if turn is None or (verdict := verdict_of(turn)) is None:
+        return None
+    return JudgedTurn(verdict if checks else without_checks(verdict), code_of(turn))
 
 
 def turns_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from tilewright.records import Correct, EvalReport, Failed, Finding, Incorrect, Rejected, Unjudged
@@ -24,25 +25,37 @@ def speed_text(speedup: float, low: float | None, high: float | None) -> str:
     Exact times, as those of a synthetic landscape, have no interval.
     A wide interval without 1 that decides nothing is marked as not certain (`intervals.decide`).
     """
-    if low is None or high is None:
-        return f"{_ratio(speedup, speedup)}x, no interval"
-    if low == high == speedup != 1.0:
-        return f"{_ratio(speedup, speedup)}x"
-    ends = [value for value in (low, high) if value != 1.0]
-    fine = max((abs(value - 1) for value in ends), default=0.0)
-    interval = f"[{_ratio(low, fine + 1)}, {_ratio(high, fine + 1)}]"
+    shown = ratio_text(speedup, low, high)
+    if low is None or high is None or low == high == speedup != 1.0:
+        return shown
     decided = decide(Interval(speedup, low, high))
     if decided != "no measurable difference":
-        return f"{_ratio(speedup, fine + 1)}x {interval}"
+        return shown
     if low <= 1 <= high:
-        return f"{decided} {interval}"
-    return f"{_ratio(speedup, fine + 1)}x {interval}, {NOT_CERTAIN}"
+        return f"{decided} {shown[shown.index('[') :]}"
+    return f"{shown}, {NOT_CERTAIN}"
+
+
+def ratio_text(ratio: float, low: float | None, high: float | None) -> str:
+    """Return a ratio of times or of speed-ups with its interval, whatever the interval shows."""
+    if low is None or high is None:
+        return f"{_ratio(ratio, ratio)}x, no interval"
+    if low == high == ratio != 1.0:
+        return f"{_ratio(ratio, ratio)}x"
+    ends = [value for value in (low, high) if value != 1.0]
+    fine = max((abs(value - 1) for value in ends), default=0.0) + 1
+    return f"{_ratio(ratio, fine)}x [{_ratio(low, fine)}, {_ratio(high, fine)}]"
 
 
 def _ratio(value: float, scale: float) -> str:
-    """Return a ratio as text; near 1 three decimals show whether it is above or below."""
+    """Return a ratio as text; near 1 three decimals show whether it is above or below.
+
+    Below 0.1 two digits are left, so that no slow candidate has the speed 0.00.
+    """
     if 0.9 < scale < 1.1:
         return f"{value:.3f}"
+    if value < 0.1:
+        return f"{value:.{1 - math.floor(math.log10(value))}f}"
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
@@ -66,14 +79,17 @@ def reason_of(report: EvalReport) -> str:
         case Incorrect():
             return cut(f"{outcome.kind} ({outcome.case}): {outcome.message}")
         case Failed():
-            # A stage may have a reason of its own name.
-            same = outcome.reason.value == outcome.stage.value
-            where = outcome.reason if same else f"{outcome.reason} in {outcome.stage}"
-            return cut(f"{where}: {_telling(outcome)}")
+            return cut(f"{failure_text(outcome)}: {_telling(outcome)}")
         case Rejected():
             return cut("; ".join(item.summary for item in outcome.findings))
         case Unjudged():
             return cut(f"{outcome.reason}: {_first(outcome.message)}")
+
+
+def failure_text(failed: Failed) -> str:
+    """Return the reason of a failure and its stage, once if both have one name."""
+    same = failed.reason.value == failed.stage.value
+    return str(failed.reason) if same else f"{failed.reason} in {failed.stage}"
 
 
 def finding_text(finding: Finding) -> str:

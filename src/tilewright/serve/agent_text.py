@@ -11,7 +11,7 @@ from tilewright.records.events import EvalSummary, Turn
 from tilewright.records.report import Profile
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.paired_times import paired_times
-from tilewright.scoring.report_text import cut, finding_text, short_time, speed_text
+from tilewright.scoring.report_text import cut, failure_text, finding_text, short_time, speed_text
 
 MAX_EXPLANATION_CHARS = 12_000
 """Characters of an explanation, about 3,000 tokens."""
@@ -80,7 +80,7 @@ def _outcome(report: EvalReport) -> str:
     match report.outcome:
         case Failed() as failed:
             message = shortened(failed.message, MAX_MESSAGE_CHARS)
-            return f"It failed ({failed.reason}) in the stage {failed.stage}.\n{message}"
+            return f"It failed ({failure_text(failed)}).\n{message}"
         case Incorrect() as wrong:
             message = shortened(wrong.message, MAX_MESSAGE_CHARS)
             return f"First wrong: {wrong.case} ({wrong.kind}).\n{message}"

@@ -125,6 +125,8 @@ def test_candidate_text_cannot_move_the_cursor_or_change_colour():
         # Wide, and it nearly holds 1.
         (1.09, 1.01, 1.18, "1.09x [1.01, 1.18], not certain"),
         (250.0, 200.0, 300.0, "250x [200, 300]"),
+        (0.033, 0.0326, 0.0334, "0.033x [0.033, 0.033]"),
+        (0.0042, 0.004, 0.0151, "0.0042x [0.0040, 0.015]"),
         (1.3, None, None, "1.30x, no interval"),
     ],
 )

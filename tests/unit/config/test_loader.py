@@ -201,3 +201,12 @@ def test_environment_returns_what_is_set(monkeypatch):
     assert config.environment(["TILEWRIGHT_TEST_A", "TILEWRIGHT_TEST_B"]) == {
         "TILEWRIGHT_TEST_A": "1"
     }
+
+
+def test_a_variable_that_the_user_set_keeps_its_value(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_TEST_A", "1")
+    monkeypatch.setenv("TILEWRIGHT_TEST_B", "")
+    monkeypatch.delenv("TILEWRIGHT_TEST_B")
+    wanted = {"TILEWRIGHT_TEST_A": "2", "TILEWRIGHT_TEST_B": "3"}
+    assert config.with_defaults(wanted) == {"TILEWRIGHT_TEST_A": "1", "TILEWRIGHT_TEST_B": "3"}
+    assert config.environment(wanted) == {"TILEWRIGHT_TEST_A": "1", "TILEWRIGHT_TEST_B": "3"}

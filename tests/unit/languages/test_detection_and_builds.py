@@ -194,13 +194,16 @@ def test_a_file_without_the_entry_point_is_refused(text):
     assert found.message.startswith("it defines neither `ModelNew` nor `softmax`; it defines ")
 
 
-def test_a_missing_entry_point_lists_the_defined_names_and_the_option():
+def test_a_missing_entry_point_lists_the_defined_names():
     text = "".join(f"def f{number}(): ...\n" for number in range(20)) + "_hidden = 1"
     found = find_entry(files(kernel_py="import torch\n" + text), "softmax")
     assert isinstance(found, MissingEntry)
     listed = ", ".join(f"`f{number}`" for number in range(12))
     assert f"it defines {listed}, ...; " not in found.message
-    assert f"it defines {listed}, .... Rename one, or name it with --entry f0" in found.message
+    assert found.message.endswith(f"it defines {listed}, .... Rename one of them to `softmax`")
+    single = find_entry(files(kernel_py="def mine(): ..."), "softmax", "yours")
+    assert isinstance(single, MissingEntry)
+    assert single.message.endswith("it defines `mine`. Rename it to `yours`")
     with pytest.raises(ConfigError, match="at least one file"):
         find_entry((), "softmax")
 

@@ -263,3 +263,24 @@ def test_bytes_that_are_not_utf8_travel_in_base64():
 def test_a_content_has_one_form(text):
     with pytest.raises(ValidationError):
         SourceFile(path="a.bin", text=text, encoding="base64")
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((1.2, 1.15, 1.25), "faster"),
+        ((0.8, 0.78, 0.82), "slower"),
+        ((1.01, 0.99, 1.03), "no measurable difference"),
+        ((1.16, 1.03, 1.33), "no measurable difference"),
+        ((1.2, None, None), None),
+        ((None, None, None), None),
+    ],
+)
+def test_a_report_says_what_its_interval_shows(ends, said):
+    names = ("speedup", "speedup_low", "speedup_high")
+    made = report(**dict(zip(names, ends, strict=True)))
+    document = json.loads(made.to_json())
+    assert (made.conclusion, document["conclusion"]) == (said, said)
+    del document["conclusion"]
+    older = EvalReport.from_json(json.dumps(document))
+    assert older.conclusion == said

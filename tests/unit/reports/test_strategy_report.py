@@ -67,7 +67,7 @@ def test_a_comparison_has_a_row_per_strategy_with_all_columns_explained(tmp_path
     assert all(meaning for title, meaning in shown["columns"][1:])
     row = dict(zip((column.title for column in COLUMNS), shown["row_texts"][0], strict=True))
     assert row["strategy"] == "fast"
-    assert row["re-measured best"].startswith("4.099x [")
+    assert row["re-measured best"].startswith("4.10x [")
     assert (row["trajectories"], row["judged candidates"]) == ("3", "2.0")
     assert (row["drafts refused"], row["wrong winners"]) == ("0.3", "0%")
     assert row["claimed over re-measured"] == "1.100"
@@ -87,9 +87,9 @@ def test_losses_and_ties_are_shown_like_wins(tmp_path):
 
 def test_one_trajectory_has_no_interval(tmp_path):
     shown = document(gather([compared(tmp_path / "run", 1)]), "t")["runs"][0]["comparison"]
-    assert shown["row_texts"][0][2] == "4.000x, no interval"
+    assert shown["row_texts"][0][2] == "4.00x, no interval"
     assert {row[4] for row in shown["difference_texts"]} == {"not resolved"}
-    assert factor_text(2.0, 1.5, 2.5) == "2.000x [1.500, 2.500]"
+    assert factor_text(2.0, 1.5, 2.5) == "2.00x [1.50, 2.50]"
 
 
 def test_a_run_of_one_strategy_has_no_comparison(tmp_path):

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.rl.loss import for_engine, policy_loss, row_weights, token_losses
+from tilewright.rl.loss import for_engine, kl_losses, policy_loss, row_weights, token_losses
+from tilewright.rl.presets import LossSection
 
 LENGTHS = torch.tensor([2, 3, 1])
 ADVANTAGES = torch.tensor([1.0, -1.0, 2.0], dtype=torch.float64)
@@ -155,3 +156,29 @@ def test_the_loss_refuses_invalid_arguments():
         token_losses(now, now, TOKENS, now)
     with pytest.raises(RecordError, match="weights"):
         policy_loss(now, now, TOKENS, ADVANTAGES, torch.ones(2))
+
+
+@pytest.mark.parametrize(("gap", "wanted"), [(0.1, 0.0051709), (-0.2, 0.0187308), (0.0, 0.0)])
+def test_golden_kl(gap, wanted):
+    """k3 = exp(d) - d - 1 with d = log p of the reference - log p (Schulman 2020)."""
+    now, tokens = torch.tensor([-1.0], dtype=torch.float64), torch.tensor([True])
+    made = float(kl_losses(now, now + gap, tokens))
+    assert made == pytest.approx(math.exp(gap) - gap - 1, abs=1e-12)
+    assert made == pytest.approx(wanted, abs=1e-7)
+
+
+def test_the_gradient_of_the_kl_term():
+    now = torch.tensor([-1.0, -2.0, -0.3, -4.0], dtype=torch.float64, requires_grad=True)
+    reference = torch.tensor([-1.1, -1.5, -0.3, math.nan], dtype=torch.float64)
+    tokens = torch.tensor([True, True, True, False])
+    (grad,) = torch.autograd.grad(kl_losses(now, reference, tokens).sum(), now)
+    wanted = [1 - math.exp(r - n) for r, n in ((-1.1, -1.0), (-1.5, -2.0), (-0.3, -0.3))]
+    assert grad.tolist() == pytest.approx([*wanted, 0.0], abs=1e-12)
+    known = (reference[:3], tokens[:3])
+    free = now.detach()[:3].requires_grad_()
+    assert torch.autograd.gradcheck(lambda values: kl_losses(values, *known), (free,))
+
+
+def test_a_kl_term_needs_rows_of_equal_weight():
+    with pytest.raises(ValueError, match="needs the aggregation"):
+        LossSection(kl=0.1, aggregation="seq-mean-token-mean")

@@ -12,6 +12,7 @@ from tilewright.rl.filters import last_rewards, no_regress, spread_prompts
 from tilewright.rl.masked_tensors import Masked, masked
 from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios, reject, require_kept
 from tilewright.rl.presets import PRESETS
+from tilewright.rl.rewards.turn_reward import JudgedTurn
 from tilewright.rl.training_rows import rewards_of
 from tilewright.scoring.rewards import REWARDS
 
@@ -182,7 +183,7 @@ def test_golden_rewards(correct, speedup, coverage, paper):
         protocol="strict", verdict=verdict, speedup=speedup or None, coverage=coverage
     )
     for name, wanted in (("paper", paper), ("released_code", paper / 2)):
-        found = rewards_of([[item]], PRESETS[name].reward)
+        found = rewards_of([[JudgedTurn(item)]], PRESETS[name].reward)
         assert found.values.item() == pytest.approx(wanted, abs=1e-12)
 
 
@@ -200,7 +201,7 @@ def test_golden_rewards(correct, speedup, coverage, paper):
 )
 def test_the_reward_of_a_preset_is_the_rule_of_that_name(name, judgement):
     judged = judgement.verdict != "unjudged"
-    found = rewards_of([[judgement if judged else None]], PRESETS[name].reward)
+    found = rewards_of([[JudgedTurn(judgement) if judged else None]], PRESETS[name].reward)
     value = found.values.item() if found.known.item() else None
     assert value == pytest.approx(REWARDS[name](judgement))
 

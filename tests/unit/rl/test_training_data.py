@@ -24,9 +24,10 @@ from tilewright.rl.presets import (
     PRESETS,
     RELEASED_CODE,
     TILEWRIGHT,
-    RewardFormula,
+    RewardSection,
     SamplingSection,
 )
+from tilewright.rl.rewards.turn_reward import JudgedTurn
 from tilewright.rl.rollouts import EventHistory, Rollouts, judged
 from tilewright.rl.tokens import TokenSample, read_samples, write_samples
 from tilewright.rl.training_config import load_training
@@ -226,7 +227,7 @@ def test_rows_are_split_into_the_smallest_largest_micro_batch(lengths, most):
     ],
 )
 def test_the_reward_of_a_preset_is_the_rule_of_its_name(name, said):
-    verdicts = [[judged(said)]]
+    verdicts = [[JudgedTurn(said) if judged(said) else None]]
     ((reward,),) = listed(rewards_of(verdicts, PRESETS[name].reward))
     assert reward == pytest.approx(REWARDS[name](said))
 
@@ -280,7 +281,7 @@ def test_reward_noise_is_that_of_one_program():
         return Turn(ask=ask, source=source, reply=Reply(text="x"), judgements=(said,))
 
     turns = [turn("a", 1.0), turn("a", 1.2), turn("b", 2.0), turn("b", 2.0), turn("c", 3.0)]
-    section = PAPER.model_copy(update={"reward": RewardFormula(coverage=0.0)})
+    section = PAPER.model_copy(update={"reward": RewardSection(coverage=0.0)})
     assert reward_noise(turns, section) == pytest.approx(math.sqrt(0.02 / 2))
     assert reward_noise(turns[4:], section) is None
 

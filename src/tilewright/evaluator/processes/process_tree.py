@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -82,12 +82,18 @@ class ProcessTree:
             process = _Process(pid)
         except OSError:
             return [], 0.0
-        if pid == self._init or self.pids == [pid]:
+        kept = pid == self._init or self.pids == [pid]
+        try:
+            found = process.look()
+        except OSError:
+            # It ended between the two calls.
+            process.close()
+            return [], 0.0
+        if kept:
             self._held[pid] = process
-            return process.look()
-        with closing(process), suppress(OSError):
-            return process.look()
-        return [], 0.0
+        else:
+            process.close()
+        return found
 
     def cpu_s(self) -> float:
         """Return the CPU seconds that they have used, the init not, with what has ended."""

@@ -9,6 +9,7 @@ from tilewright.loop.candidate_text import code_of
 from tilewright.loop.estimates import Estimate
 from tilewright.loop.prompts.material import Document, Material
 from tilewright.records.events import Turn
+from tilewright.scoring.report_text import ratio_text
 
 MAX_REASON_CHARS = 400
 TAGS = {"cuda": "cuda", "cpp": "cpp"}
@@ -28,9 +29,7 @@ def standing(turn: Turn, estimate: Estimate) -> str:
     if estimate.speedup is not None and interval is not None:
         count = len(estimate.trials)
         trials = f", {count} trials" if count > 1 else ""
-        low, high = interval
-        speed = f"{estimate.speedup:.2f}x [{low:.2f}, {high:.2f}]{trials}"
-        return f"Speed against eager PyTorch: {speed}"
+        return f"Speed against eager PyTorch: {ratio_text(estimate.speedup, *interval)}{trials}"
     if not turn.judgements:
         return "Not judged yet."
     judgement = turn.judgements[0]

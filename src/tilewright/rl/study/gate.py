@@ -20,7 +20,7 @@ from tilewright.records.events import EvalSummary, Turn
 from tilewright.rl.book_world import NOT_IN_STORE
 from tilewright.rl.coverage_sampling import keep_chance
 from tilewright.rl.presets import Preset
-from tilewright.rl.reward_formula import reward_of
+from tilewright.rl.rewards.weighted import reward_of
 from tilewright.rl.rollouts import RolloutBatch, judged
 from tilewright.rl.study.fresh_scores import FAST
 from tilewright.scoring.intervals import proportion_interval

@@ -22,6 +22,13 @@ from tilewright.records import Problem
 from tilewright.records.whole_files import write_whole
 from tilewright.rl.book_world import LiveEvaluator
 from tilewright.rl.data.cold_start import cold_start
+from tilewright.rl.stage_runner import (
+    MIN_STAGE_S,
+    OutOfTime,
+    Shown,
+    run_command,
+    settings_text,
+)
 from tilewright.rl.study import study_folder
 from tilewright.rl.study.arm_faults import (
     failures_of,
@@ -31,7 +38,6 @@ from tilewright.rl.study.arm_faults import (
 )
 from tilewright.rl.study.fresh_scores import FRESH, last_programs
 from tilewright.rl.study.scaling import SCALING
-from tilewright.rl.study.stage_process import OutOfTime, Shown, run_command
 from tilewright.rl.study.study_folder import StudyFolder, run_in
 from tilewright.rl.synthetic_verdicts import synthetic_store
 from tilewright.rl.training_config import TrainConfig, load_training
@@ -44,8 +50,6 @@ from tilewright.rl.verdict_census import (
 )
 from tilewright.rl.verdict_store import VerdictStore
 
-MIN_STAGE_S = 20.0
-"""Seconds that must be left for a stage to begin: a training takes ten to load its packages."""
 MAX_FAILED = 2
 """Arms that may fail in an invocation before it ends: two in one are a fault of the machine."""
 MAX_UNJUDGED = 0.05
@@ -98,11 +102,6 @@ def check_study(folder: StudyFolder) -> None:
 def training_of(folder: StudyFolder, changes: dict[str, Any] | None = None) -> TrainConfig:
     """Return the settings of a training in this study, or raise `ConfigError`."""
     return load_training(folder.path / study_folder.TRAINING, settings_text(changes or {}))
-
-
-def settings_text(changes: dict[str, Any]) -> list[str]:
-    """Return changes as the values of `--set`."""
-    return [f"{path}={json.dumps(value)}" for path, value in changes.items()]
 
 
 def stages_of(folder: StudyFolder, shown: Shown) -> Iterator[StudyStage]:

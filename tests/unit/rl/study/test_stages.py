@@ -12,7 +12,6 @@ from tilewright.rl.study.stages import (
     check_judged,
     check_study,
     run_stages,
-    settings_text,
     stages_of,
 )
 from tilewright.rl.study.study_config import ArmSection, load_study
@@ -44,12 +43,6 @@ def test_a_gate_that_crashes_is_our_failure_and_lets_no_arm_run(tmp_path):
 @pytest.mark.parametrize("name", ["nano.yaml", "nano-rehearsal.yaml"])
 def test_the_studies_that_come_with_tilewright_can_be_trained(tmp_path, name):
     check_study(open_study(tmp_path, load_study(name)))
-
-
-def test_changes_become_values_of_set():
-    assert settings_text({"a.b": False, "c": "off", "d": None}) == [
-        "a.b=false", 'c="off"', "d=null",
-    ]  # fmt: skip
 
 
 def test_an_arm_that_failed_comes_after_the_others(tmp_path):

@@ -88,7 +88,9 @@ def rl_arguments(config: TrainConfig, preset: Preset, folder: Path) -> GRPOConfi
         epsilon=loss.clip_low,
         epsilon_high=loss.clip_high,
         delta=loss.dual_clip,
+        # `TurnTrainer` sets the weight of the KL term for each piece.
         beta=0.0,
+        use_bias_correction_kl=False,
         scale_rewards="none",
         mask_truncated_completions=False,
         top_entropy_quantile=1.0,

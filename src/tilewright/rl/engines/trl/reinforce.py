@@ -196,7 +196,8 @@ def _trainer(
 ) -> TurnTrainer:
     path = config.model.path
     # Adapters can be switched off; without them the reference is a second copy of the model.
-    copied = config.health.reference and not config.model.lora.rank
+    needed = config.health.reference or hooks.preset.loss.kl > 0
+    copied = needed and not config.model.lora.rank
     model, reference = models.load_model(path), models.load_model(path) if copied else None
     arguments = rl_arguments(config, hooks.preset, folder)
     with boundary(ConfigError, "model.lora") if config.model.lora.rank else nullcontext():

@@ -33,6 +33,9 @@ from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.training_metrics import TrainedStep
 from tilewright.rl.training_rows import TrainingRow, pieces, rows_of, table, turns_of
 
+KL = "kl_weight"
+"""Name of the weight of the KL term among the inputs of a piece."""
+
 
 class Piece(NamedTuple):
     """Rows that pass through the model together."""
@@ -181,7 +184,8 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
 
     def _record_log_probs(self, cut: Sequence[Piece]) -> tuple[float, float | None]:
         """Record the log-probabilities before the step; return mean entropy and divergence."""
-        measured = self.hooks.measures_reference
+        weighted = self.hooks.preset.loss.kl > 0
+        measured = self.hooks.measures_reference or weighted
         entropy = divergence = tokens = 0.0
         for piece in cut:
             wrote = piece.inputs["completion_mask"].bool()
@@ -190,7 +194,10 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             entropy += float(entropies[wrote].sum(dtype=torch.float64))
             tokens += float(wrote.sum())
             if measured:
-                gap = (self._reference_log_probs(piece) - before)[wrote].double()
+                initial = self._reference_log_probs(piece)
+                if weighted:
+                    piece.inputs["ref_per_token_logps"] = initial
+                gap = (initial - before)[wrote].double()
                 # Estimator k3 (Schulman 2020).
                 divergence += float((gap.exp() - gap - 1.0).sum())
         return entropy / tokens, divergence / tokens if measured else None
@@ -245,12 +252,21 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         wide, device = piece.inputs["completion_ids"].size(1), self.accelerator.device
         normaliser = self.max_completion_length * self.args.gradient_accumulation_steps
         normaliser *= len(piece.rows)
-        advantages = for_engine(found.advantages[at], found.weights[at], float(normaliser))
+        weights = found.weights[at]
+        advantages = for_engine(found.advantages[at], weights, float(normaliser))
+        # Rows in the loss have one weight (`LossSection`), and the others have no token in it.
+        kl = self.hooks.preset.loss.kl * float(weights.max()) * normaliser
         return {
             **piece.inputs,
+            KL: torch.tensor([kl], dtype=torch.float64),
             "advantages": advantages.to(torch.float32).to(device),
             "tool_mask": found.tokens[at][:, :wide].to(torch.int64).to(device),
         }
+
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:  # noqa: ANN401
+        """Return TRL's loss of a piece, with our weight of its KL term."""
+        self.beta = float(inputs[KL])
+        return super()._compute_loss(model, inputs)
 
     def _end_step(self) -> bool:
         """Release the device, so that sampling and evaluations can use it."""

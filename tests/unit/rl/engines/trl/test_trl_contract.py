@@ -29,7 +29,7 @@ from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import rl_arguments
 from tilewright.rl.engines.trl.sampler import TransformersSampler
 from tilewright.rl.engines.trl.trainer import StepHooks, TurnTrainer
-from tilewright.rl.loss import policy_loss
+from tilewright.rl.loss import kl_losses, policy_loss
 from tilewright.rl.presets import SamplingSection
 
 VERDICTS = [
@@ -132,6 +132,30 @@ def test_the_trl_loss_equals_the_tilewright_loss(folder, preset, aggregation):
     theirs = sum(trainer._compute_loss(trainer.model, piece) for piece in pieces)
     wanted = own_loss(trainer, trainer.hooks.preset)
     assert abs(float(wanted)) > 1e-3
+    assert float(theirs) == pytest.approx(float(wanted), abs=1e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("aggregation", ["seq-mean-token-sum", "token-mean"])
+def test_the_kl_term_has_the_weights_of_the_rows(folder, aggregation):
+    trainer = trainer_of(
+        folder,
+        *("overrides.loss.kl=0.5", f"overrides.loss.aggregation={aggregation}"),
+        "overrides.loss.scale=1",
+        "machine.train_batch_size=3",
+        reference=models.load_model(str(folder / "model")),
+    )
+    moved(trainer.model, 0.1)
+    pieces = trainer.batch(0)
+    moved(trainer.model, 0.1)
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
+    theirs = sum(trainer._compute_loss(trainer.model, piece) for piece in pieces)
+    learned = trainer.trained
+    now, initial = (logprobs_of(each, learned) for each in (trainer.model, trainer._reference))
+    rows = learned.rows
+    term = (kl_losses(now, initial, rows.tokens).sum(-1) * rows.weights).sum()
+    assert float(term) > 1e-3
+    wanted = own_loss(trainer, trainer.hooks.preset) + 0.5 * term
     assert float(theirs) == pytest.approx(float(wanted), abs=1e-6, rel=1e-5)
 
 
@@ -245,6 +269,7 @@ def test_every_trl_setting_of_the_estimator_is_set_explicitly(folder):
         "loss_type": "dr_grpo",
         "scale_rewards": "none",
         "beta": 0.0,
+        "use_bias_correction_kl": False,
         "num_iterations": 1,
         "epsilon": 0.2,
         "epsilon_high": 0.28,

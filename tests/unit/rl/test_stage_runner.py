@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from tilewright.rl.study.stage_process import OutOfTime, run_command
+from tilewright.rl.stage_runner import OutOfTime, run_command, settings_text
 
 SLOW = ["serve", "--port", "0"]
 """A command that does not end by itself."""
@@ -38,7 +38,7 @@ def test_a_command_is_interrupted_when_the_time_is_over(tmp_path):
 def test_a_command_ends_with_its_parent(tmp_path):
     code = (
         "import sys, time; from pathlib import Path; "
-        "from tilewright.rl.study.stage_process import run_command; "
+        "from tilewright.rl.stage_runner import run_command; "
         f"run_command({SLOW!r}, Path(sys.argv[1]), time.monotonic() + 600, lambda _: None)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "log")])
@@ -50,3 +50,9 @@ def test_a_command_ends_with_its_parent(tmp_path):
     parent.wait()
     child.wait(30)
     assert not child.is_running()
+
+
+def test_changes_become_values_of_set():
+    assert settings_text({"a.b": False, "c": "off", "d": None}) == [
+        "a.b=false", 'c="off"', "d=null",
+    ]  # fmt: skip

@@ -1,0 +1,92 @@
+"""Bars: the rehearsal of each recipe on a CPU, with three seeds.
+
+    python -m benchmarks --only recipes
+    python -m benchmarks.training.recipes DIR [--recipe NAME]
+
+DIR keeps the rehearsals, so that a second call draws the bars from their logs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.bars import Bar, finish
+from tilewright.registry import catalogue
+from tilewright.rl.recipes.recipe import find_recipe
+from tilewright.rl.recipes.recipe_folder import RecipeFolder, read_recipe
+from tilewright.rl.recipes.recipe_page import Trained, trained_of, variant_effect
+
+MAX_S = 480.0
+"""Most seconds of all rehearsals together on two quiet cores."""
+
+
+def run(match: str) -> list[Bar]:
+    """Return the bars of all recipes, or of those whose name contains a text."""
+    names = [name for name in catalogue("recipes", packages=()) if match in name]
+    with tempfile.TemporaryDirectory() as folder:
+        return measured(Path(folder), names or list(catalogue("recipes", packages=())))
+
+
+def measured(folder: Path, names: list[str]) -> list[Bar]:
+    """Run the rehearsals of some recipes until they are complete, and return their bars."""
+    began, found = time.monotonic(), list[Bar]()
+    for name in names:
+        words = ["train", "recipe", name, "--rehearse", "--out", str(folder / name)]
+        words += ["--minutes", "60", *_variants(name)]
+        subprocess.run([sys.executable, "-m", "tilewright", *words], check=True)
+        found += bars_of(read_recipe(folder / name))
+    seconds = time.monotonic() - began
+    whole = f"recipes: seconds of {len(names)}"
+    return [*found, Bar(whole, f"at most {MAX_S:g}", f"{seconds:.0f}", seconds <= MAX_S)]
+
+
+def bars_of(folder: RecipeFolder) -> list[Bar]:
+    """Return the bars of a rehearsal: gains of its seeds, and effects of its variants."""
+    trained, name = trained_of(folder), folder.recipe.name
+    own = [item for item in trained if item.run.variant is None]
+    better = [item for item in own if item.gain is not None and item.gain.low > 0]
+    bars = [
+        Bar(
+            f"recipes: {name} improves on its start",
+            f"{folder.config.seeds} of {folder.config.seeds} seeds",
+            f"{len(better)} of {len(own)}: {', '.join(map(_gain, own))}",
+            len(better) == folder.config.seeds,
+        )
+    ]
+    for variant in folder.recipe.chosen_variants(folder.config.variants):
+        effect = variant_effect(folder, variant, trained)
+        seen = "no figure" if effect.seen is None else f"{100 * effect.seen:+.1f} points"
+        held = (
+            effect.is_resolved and effect.seen is not None and effect.seen * variant.predicted > 0
+        )
+        wanted = f"{variant.figure} {100 * variant.predicted:+.0f} points, resolved"
+        bars.append(Bar(f"recipes: {name}, {variant.name}", wanted, seen, held))
+    return bars
+
+
+def _variants(name: str) -> list[str]:
+    names = ",".join(item.name for item in find_recipe(name).variants)
+    return ["--variants", names] if names else []
+
+
+def _gain(item: Trained) -> str:
+    return "none" if item.gain is None else f"{item.gain.end - item.gain.start:+.2f}"
+
+
+def main() -> int:
+    """Print the bars of the rehearsals."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--recipe", action="append", choices=list(catalogue("recipes")))
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    return finish(measured(options.folder, options.recipe or list(catalogue("recipes"))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

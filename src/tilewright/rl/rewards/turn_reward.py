@@ -1,0 +1,43 @@
+"""A reward of a training, which is found by its name. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import cast
+
+from tilewright.records.events import EvalSummary
+from tilewright.registry import load
+from tilewright.rl.presets import RewardSection
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTurn:
+    """A turn that was judged, with what a reward may read of it."""
+
+    verdict: EvalSummary
+    code: str = ""
+    """Text of its program; empty where the reward does not read code."""
+
+
+@dataclass(frozen=True)
+class TurnReward:
+    """A reward of a training. Plug-ins of the kind `rewards` are such objects."""
+
+    reward: Callable[[JudgedTurn, RewardSection], float]
+    """From a judged turn, and the section `reward` of the preset, to its reward."""
+    formula: Callable[[RewardSection], str]
+    """Returns the formula in one line, with the values of that section."""
+    source: str
+    """Paper and equation, or who made it."""
+    reads_code: bool = False
+    """Whether `JudgedTurn.code` must be there."""
+
+
+def find_reward(name: str, packages: Collection[str] | None = None) -> TurnReward:
+    """Return the reward of a name; `packages` are those that the setting `plugins` admits.
+
+    Raises:
+        PluginError: it is unknown, not admitted, or cannot be imported.
+    """
+    return cast("TurnReward", load("rewards", name, packages=packages))
