@@ -26,6 +26,8 @@ class Trajectory:
     rollout: int
     sample: int
     """Number of the trajectory, unique in the run, for reports."""
+    context: str = ""
+    """The stored context that its prompts show; empty: none."""
 
     @property
     def group(self) -> str:
@@ -52,12 +54,22 @@ def drawn_problems(problems: Sequence[str], count: int, step: int, seed: int) ->
 
 
 def trajectories_of(
-    batch: str, problems: Sequence[str], rollouts: int, first: int
+    batch: str, problems: Sequence[str], rollouts: int, first: int, contexts: Sequence[str] = ()
 ) -> list[Trajectory]:
-    """Return so many rollouts of each problem, those of one group together, numbered from first."""
+    """Return so many rollouts of each problem, those of one group together, numbered from first.
+
+    `contexts` has the stored context of each problem, or nothing.
+    """
     pairs = itertools.product(enumerate(problems), range(rollouts))
     return [
-        Trajectory(batch, problem, problems[:place].count(problem), rollout, sample)
+        Trajectory(
+            batch,
+            problem,
+            problems[:place].count(problem),
+            rollout,
+            sample,
+            contexts[place] if contexts else "",
+        )
         for sample, ((place, problem), rollout) in enumerate(pairs, start=first)
     ]
 
@@ -69,9 +81,19 @@ FittingTurns = Callable[[str, Sequence[str]], Sequence[str] | None]
 class LockstepStrategy:
     """Requests one turn of all trajectories of a batch at a time. Lifetime: one batch."""
 
-    def __init__(self, trajectories: Sequence[Trajectory], turns: int, room: FittingTurns) -> None:
+    def __init__(
+        self,
+        trajectories: Sequence[Trajectory],
+        turns: int,
+        room: FittingTurns,
+        shown: Callable[[str], Sequence[str]] = lambda _: (),
+    ) -> None:
+        """`shown` returns the turns of a stored context, which a trajectory continues."""
         self._turns, self._room = turns, room
-        self._earlier: dict[Trajectory, list[str]] = {item: [] for item in trajectories}
+        self._earlier: dict[Trajectory, list[str]] = {
+            item: list(shown(item.context)) for item in trajectories
+        }
+        self._stored = {item: len(earlier) for item, earlier in self._earlier.items()}
         self._unfinished: set[str] = set()
         self._waiting: deque[Ask] = deque()
         self.levels: list[list[Ask]] = []
@@ -94,7 +116,8 @@ class LockstepStrategy:
         level = []
         for item, earlier in self._earlier.items():
             # A prompt never shrinks, so a trajectory without room stays without room.
-            shown = self._room(item.problem, earlier) if len(earlier) == number else None
+            lasts = len(earlier) == number + self._stored[item]
+            shown = self._room(item.problem, earlier) if lasts else None
             if shown is None:
                 continue
             ask = Ask(
