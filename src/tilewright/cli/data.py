@@ -31,7 +31,8 @@ PROGRESS_ROWS = 1000
 
 FORMAT_HELP = (
     "Of turns: turns (a prompt and a reply each) or sft (conversations with weights). Of problems: "
-    "rl. Of searches: steps, groups or actions. The others are formats of Dr. Kernel's data."
+    "rl. Of searches: steps, groups, actions, or contexts (the parents of best steps, for "
+    "data.contexts). The others are formats of Dr. Kernel's data."
 )
 SEED_HELP = "Seed that chooses those problems."
 

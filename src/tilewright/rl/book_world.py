@@ -7,7 +7,7 @@ program that the store lacks is evaluated and added. Where nothing can evaluate 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -93,11 +93,7 @@ class BookWorld:
 
     def prompt(self, material: Material) -> tuple[Message, ...]:
         """Return the messages that ask for a program: the reference, programs and feedback."""
-        messages = [Message(role="user", text=reference_text(material.problem.source.text))]
-        for turn in material.shown:
-            messages.append(Message(role="assistant", text=code_of(turn)))
-            messages.append(Message(role="user", text=turn.feedback))
-        return tuple(messages)
+        return family_messages(material.problem, material.shown)
 
     def draft(
         self,
@@ -195,6 +191,15 @@ class BookWorld:
         self._live.close()
         if self.found.missing:
             self._store.save()
+
+
+def family_messages(problem: Problem, shown: Sequence[Turn]) -> tuple[Message, ...]:
+    """Return the messages that ask for a program: the reference, programs and feedback."""
+    messages = [Message(role="user", text=reference_text(problem.source.text))]
+    for turn in shown:
+        messages.append(Message(role="assistant", text=code_of(turn)))
+        messages.append(Message(role="user", text=turn.feedback))
+    return tuple(messages)
 
 
 def open_book(settings: Config, folder: Path, on_event: OnEvent, path: Path) -> BookWorld:

@@ -25,8 +25,9 @@ from tilewright.rl.estimator import TurnEstimate, TurnVerdicts, compared_tokens,
 from tilewright.rl.masked_tensors import Masked, listed, zero_filled
 from tilewright.rl.mismatch_sampling import reject
 from tilewright.rl.presets import Preset
+from tilewright.rl.prompt_contexts import contexts_of_run
 from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
-from tilewright.rl.rollouts import judged
+from tilewright.rl.rollouts import judged, verdict_of
 from tilewright.rl.tokens import log_ratio_file, read_log_ratios
 from tilewright.rl.training_config import TrainConfig, load_training
 from tilewright.rl.training_rows import turns_from
@@ -35,8 +36,17 @@ from tilewright.scoring.rewards import without_checks
 MIN_LOG_RATIO = -1e4
 """A token that the trainer rules out has minus infinity, which every bound rejects as well."""
 Row = dict[str, Any]
-Cell = tuple[str | None, EvalSummary | None, str]
-"""The id of a turn's request, its first judgement, and its code if the caller wants it."""
+
+
+class Cell(NamedTuple):
+    """A turn of a log; an absent one has no `ask`."""
+
+    ask: str | None = None
+    judgement: EvalSummary | None = None
+    code: str = ""
+    """Its program, if the caller wants it."""
+    parent: str | None = None
+    """The request of the program that it was written to improve on."""
 
 
 class Place(NamedTuple):
@@ -67,15 +77,18 @@ class RecordedBatch:
     name: str
     trajectories: tuple[tuple[str, int], ...]
     """Group and rollout of each."""
-    asks: tuple[tuple[str | None, ...], ...]
-    """Ids of requests, (B, T); `None` for an absent turn."""
-    judgements: tuple[tuple[EvalSummary | None, ...], ...]
-    """First judgements, (B, T); `None` where there is none."""
-    codes: tuple[tuple[str, ...], ...]
-    """Texts of the programs, (B, T); empty where `has_code` is false."""
+    cells: tuple[tuple[Cell, ...], ...]
+    """Turns, (B, T)."""
+    stored: Mapping[str, EvalSummary | None]
+    """Judgements of the turns of stored contexts, by request."""
     has_code: bool = False
     log_ratios: Path | None = None
     """File of the trainer's log-probabilities minus the sampler's; `None`: the run has none."""
+
+    @property
+    def asks(self) -> list[list[str | None]]:
+        """Ids of requests, (B, T); `None` for an absent turn."""
+        return [[cell.ask for cell in row] for row in self.cells]
 
 
 def trained_settings(folder: Path) -> TrainConfig | None:
@@ -112,18 +125,26 @@ def read_batches(
         if judgement is not None and not checks:
             judgement = _unchecked(judgement, folder)
         trajectory = found.setdefault(place.batch, {}).setdefault((place.group, place.rollout), {})
-        code = code_of(turn) if with_code else ""
-        trajectory[place.turn] = (turn.ask.id, judgement, code)
+        code, parent = code_of(turn) if with_code else "", turn.ask.parents[-1:]
+        trajectory[place.turn] = Cell(turn.ask.id, judgement, code, *parent)
     if not begun:
         raise RecordError(f"{folder}: its event log has no beginning")
+    stored = _stored_judgements(folder, checks=checks)
     batches = [
-        _batch(name, rows, folder, has_code=with_code)
+        _batch(name, rows, folder, stored, has_code=with_code)
         for name, rows in found.items()
         if not name.startswith("score")
     ]
-    if not any(item for batch in batches for row in batch.judgements for item in row):
+    if not any(item.judgement for batch in batches for row in batch.cells for item in row):
         raise RecordError(f"{folder}: no answer in it was judged, so there are no rewards")
     return batches
+
+
+def _stored_judgements(folder: Path, *, checks: bool) -> dict[str, EvalSummary | None]:
+    found = {name: verdict_of(turn) for name, turn in contexts_of_run(folder).turns().items()}
+    if checks:
+        return dict(found)
+    return {name: without_checks(item) if item else None for name, item in found.items()}
 
 
 def _unchecked(judgement: EvalSummary, folder: Path) -> EvalSummary:
@@ -136,17 +157,18 @@ def _unchecked(judgement: EvalSummary, folder: Path) -> EvalSummary:
 
 
 def _batch(
-    name: str, rows: dict[tuple[str, int], dict[int, Cell]], folder: Path, *, has_code: bool
+    name: str,
+    rows: dict[tuple[str, int], dict[int, Cell]],
+    folder: Path,
+    stored: Mapping[str, EvalSummary | None],
+    *,
+    has_code: bool,
 ) -> RecordedBatch:
     turns = range(max(max(row) for row in rows.values()) + 1)
-    absent: Cell = (None, None, "")
-    cells = [[row.get(turn, absent) for turn in turns] for row in rows.values()]
-    asks = tuple(tuple(cell[0] for cell in row) for row in cells)
-    judgements = tuple(tuple(cell[1] for cell in row) for row in cells)
-    codes = tuple(tuple(cell[2] for cell in row) for row in cells)
+    cells = tuple(tuple(row.get(turn, Cell()) for turn in turns) for row in rows.values())
     path = log_ratio_file(folder, name)
     log_ratios = path if name and path.exists() else None
-    return RecordedBatch(name, tuple(rows), asks, judgements, codes, has_code, log_ratios)
+    return RecordedBatch(name, tuple(rows), cells, stored, has_code, log_ratios)
 
 
 def _table(asks: Sequence[Sequence[str | None]], found: Mapping[str, torch.Tensor]) -> Masked:
@@ -202,16 +224,20 @@ def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
     present = [[name is not None for name in row] for row in batch.asks]
     if find_reward(preset.reward.function).reads_code and not batch.has_code:
         raise RecordError(f"the reward {preset.reward.function} reads programs: read them as well")
-    rows = zip(batch.judgements, batch.codes, strict=True)
-    verdicts = [[_judged(*cell) for cell in zip(*row, strict=True)] for row in rows]
+    known = {cell.ask: cell.judgement for row in batch.cells for cell in row if cell.ask}
+    known = {**batch.stored, **known}
+    verdicts = [[_judged(cell, known) for cell in row] for row in batch.cells]
     turns = turns_from(batch.trajectories, present, verdicts, preset, seed)
     estimate = estimate_turns(turns, preset)
     return Replayed(batch, preset, turns, estimate, _mismatch(batch, estimate, preset))
 
 
-def _judged(judgement: EvalSummary | None, code: str) -> JudgedTurn | None:
-    found = judged(judgement)
-    return None if found is None else JudgedTurn(found, code)
+def _judged(cell: Cell, known: Mapping[str, EvalSummary | None]) -> JudgedTurn | None:
+    found = judged(cell.judgement)
+    if found is None:
+        return None
+    parent = judged(known.get(cell.parent)) if cell.parent is not None else None
+    return JudgedTurn(found, cell.code, parent, cell.parent in known)
 
 
 def _mismatch(batch: RecordedBatch, estimate: TurnEstimate, preset: Preset) -> KeptTokens | None:
@@ -305,7 +331,7 @@ def masks(part: Replayed) -> list[Row]:
         }
         for b, (group, rollout) in enumerate(part.batch.trajectories)
         for t, (name, judgement) in enumerate(
-            zip(part.batch.asks[b], part.batch.judgements[b], strict=True)
+            (cell.ask, cell.judgement) for cell in part.batch.cells[b]
         )
         if name is not None
     ]

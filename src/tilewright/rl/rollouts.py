@@ -11,6 +11,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from tilewright.errors import ConfigError, InfrastructureError, RecordError
@@ -33,6 +34,7 @@ from tilewright.records.events import (
     TurnFinished,
 )
 from tilewright.rl.presets import SamplingSection
+from tilewright.rl.prompt_contexts import NO_CONTEXTS, Contexts
 from tilewright.rl.tokens import Sampler, TokenSample, read_samples, write_samples
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_folder import ROLLOUTS
@@ -49,6 +51,17 @@ class RolloutBatch:
     """(B, T); `None` where the context had no room for a turn."""
     samples: tuple[tuple[TokenSample | None, ...], ...]
     """(B, T), in the same places."""
+    stored: Mapping[str, Turn] = field(default_factory=dict)
+    """Turns of stored contexts, by request."""
+
+    def parent_of(self, turn: Turn) -> Turn | None:
+        """Return the turn that a turn was written to improve on; `None` if there is none."""
+        return self._by_request.get(turn.ask.parents[-1]) if turn.ask.parents else None
+
+    @cached_property
+    def _by_request(self) -> dict[str, Turn]:
+        own = {turn.ask.id: turn for row in self.turns for turn in row if turn is not None}
+        return {**self.stored, **own}
 
 
 def verdict_of(turn: Turn | None) -> EvalSummary | None:
@@ -107,6 +120,7 @@ class Rollouts:
     log: EventLog
     past: EventHistory
     config: TrainConfig
+    contexts: Contexts = NO_CONTEXTS
 
     def play(
         self,
@@ -126,8 +140,14 @@ class Rollouts:
         problems = {problem.id: problem for problem in self.problems}
         path, seed = self.folder / ROLLOUTS / batch, self.config.seed
         policy = BatchPolicy(sampler.name, path, sampler, sampling, seed, self.world, problems)
-        strategy = LockstepStrategy(trajectories, turns, policy.room, shown)
+        strategy = LockstepStrategy(trajectories, turns, policy.room, shown, self.contexts.shown)
         history = RecordedHistory(strategy)
+        stored = {
+            turn.ask.id: turn
+            for name in {item.context for item in trajectories if item.context}
+            for turn in self.contexts.by_id[name].shown
+        }
+        history.turns.update(stored)
         policy.finished, policy.levels = history.turns, strategy.levels
         most = self.config.health.stop_unjudged * planned
         playing = drive(
@@ -143,7 +163,7 @@ class Rollouts:
             if len(lost) > most:
                 playing.close()
                 raise _too_many(lost, planned)
-        if not history.turns:
+        if len(history.turns) == len(stored):
             raise ConfigError(
                 f"no prompt of {batch} leaves room for a reply: sampling.reply_tokens is "
                 f"{sampling.reply_tokens}, sampling.context_tokens {sampling.context_tokens}"
@@ -155,6 +175,7 @@ class Rollouts:
             tuple(trajectories),
             tuple(tuple(map(history.turns.get, row)) for row in names),
             tuple(tuple(map(policy.samples.get, row)) for row in names),
+            stored,
         )
 
 

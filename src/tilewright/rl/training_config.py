@@ -61,6 +61,9 @@ class DataSection(Section):
     """Most tokens of a conversation. Longer ones are truncated."""
     problems: str = "bundled"
     """Address of the training problems."""
+    contexts: str = ""
+    """File of stored contexts for learning from rewards. Each prompt then shows the programs of
+    one context, and contexts are drawn instead of problems."""
     held_out: str = ""
     """Address of the problems that only measure the model. None may be a training problem."""
 

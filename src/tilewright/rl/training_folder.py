@@ -9,6 +9,8 @@ from tilewright.records.events import Stepped
 
 ROLLOUTS = "rollouts"
 """Folder of the sampled tokens in a run folder."""
+CONTEXTS = "contexts.jsonl"
+"""File of the stored contexts of its prompts, if it has any."""
 
 
 def was_begun(folder: Path) -> bool:

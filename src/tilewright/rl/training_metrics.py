@@ -139,7 +139,7 @@ def _triton_share(judged: Verdicts, preset: Preset) -> Values:
 def reward_noise(turns: Sequence[Turn], preset: Preset) -> float | None:
     """Return the pooled standard deviation of the rewards of one correct program, if repeated."""
     verdicts = [verdict_of(turn) for turn in turns]
-    judged = [paid_verdict(turn, checks=True) for turn in turns]
+    judged = [paid_verdict(turn, None, checks=True) for turn in turns]
     (rewards,) = listed(rewards_of([judged], preset.reward))
     by_source: dict[tuple[str, str], list[float]] = defaultdict(list)
     for turn, verdict, reward in zip(turns, verdicts, rewards, strict=True):

@@ -72,14 +72,21 @@ def _is_correct(turn: JudgedTurn) -> float:
 
 def paid_verdicts(played: RolloutBatch, *, checks: bool) -> Verdicts:
     """Return the verdicts that rewards follow; without `checks`, a finding rejects nothing."""
-    return [[paid_verdict(turn, checks=checks) for turn in row] for row in played.turns]
+
+    def paid(turn: Turn | None) -> JudgedTurn | None:
+        return paid_verdict(turn, played.parent_of(turn), checks=checks) if turn else None
+
+    return [[paid(turn) for turn in row] for row in played.turns]
 
 
-def paid_verdict(turn: Turn | None, *, checks: bool) -> JudgedTurn | None:
-    """Return a turn as its reward reads it; `None` if it is absent or unjudged."""
-    if turn is None or (verdict := verdict_of(turn)) is None:
+def paid_verdict(turn: Turn, parent: Turn | None, *, checks: bool) -> JudgedTurn | None:
+    """Return a turn as its reward reads it; `None` if it is unjudged."""
+    verdict, before = verdict_of(turn), verdict_of(parent)
+    if verdict is None:
         return None
-    return JudgedTurn(verdict if checks else without_checks(verdict), code_of(turn))
+    if not checks:
+        verdict, before = without_checks(verdict), without_checks(before) if before else None
+    return JudgedTurn(verdict, code_of(turn), before, parent is not None)
 
 
 def turns_of(

@@ -16,10 +16,17 @@ from tilewright.records.event_log import EventLog, read_events, turns_of
 from tilewright.records.events import RunStarted, Stepped
 from tilewright.rl.book_world import BookWorld
 from tilewright.rl.presets import Preset
+from tilewright.rl.prompt_contexts import (
+    NO_CONTEXTS,
+    Contexts,
+    contexts_of_run,
+    read_contexts,
+    write_contexts,
+)
 from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
 from tilewright.rl.tokens import Sampler, log_ratio_file, write_log_ratios
 from tilewright.rl.training_config import TrainConfig
-from tilewright.rl.training_folder import was_begun
+from tilewright.rl.training_folder import CONTEXTS, was_begun
 from tilewright.rl.trajectories import ShownTurns, all_turns, drawn_problems, trajectories_of
 from tilewright.rl.worlds import World, open_world, problems_at
 
@@ -46,6 +53,7 @@ class TrainingRun:
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
         _refuse_shared(self.problems, self.held_out)
+        self.contexts = self._contexts(begun=begun)
         events = list(read_events(folder)) if begun else []
         past = EventHistory(events)
         if isinstance(self.world, BookWorld):
@@ -56,16 +64,24 @@ class TrainingRun:
         if not begun:
             self._begin()
         self._rollouts = Rollouts(
-            folder, self.world, [*self.problems, *self.held_out], self.log, past, config=config
+            folder,
+            self.world,
+            [*self.problems, *self.held_out],
+            self.log,
+            past,
+            config=config,
+            contexts=self.contexts,
         )
 
     def play(self, step: int, sampler: Sampler, shown: ShownTurns = all_turns) -> RolloutBatch:
         """Return the rollout batch of a step, from 0, as recorded or newly sampled."""
-        section = self.preset.sampling
-        names = [problem.id for problem in self.problems]
+        section, stored = self.preset.sampling, self.contexts
+        names = stored.names() or [problem.id for problem in self.problems]
         drawn = drawn_problems(names, section.prompts, step, self.config.seed)
-        first = step * section.prompts * section.rollouts
-        trajectories = trajectories_of(f"{STEP}{step:05}", drawn, section.rollouts, first)
+        problems = [stored.by_id[name].problem if stored.by_id else name for name in drawn]
+        first, batch = step * section.prompts * section.rollouts, f"{STEP}{step:05}"
+        contexts = drawn if stored.by_id else ()
+        trajectories = trajectories_of(batch, problems, section.rollouts, first, contexts)
         return self._rollouts.play(trajectories, section.turns, sampler, section, shown)
 
     def score(self, steps: int, sampler: Sampler) -> RolloutBatch:
@@ -126,11 +142,28 @@ class TrainingRun:
     def _found(self, address: str) -> list[Problem]:
         return self.world.problems(address) if address else []
 
+    def _contexts(self, *, begun: bool) -> Contexts:
+        """Return the stored contexts, as the run was begun with them."""
+        if begun:
+            return contexts_of_run(self.folder)
+        if not self.config.data.contexts:
+            return NO_CONTEXTS
+        found, known = read_contexts(Path(self.config.data.contexts)), set(_ids(self.problems))
+        for item in found.by_id.values():
+            if item.problem not in known:
+                raise ConfigError(
+                    f"data.contexts: {item.id} is about {item.problem}, which is not among "
+                    f"data.problems ({self.config.data.problems})"
+                )
+        return found
+
     def _begin(self) -> None:
         with writing(self.folder):
             for name, problems in ((PROBLEMS, self.problems), (HELD_OUT, self.held_out)):
                 lines = "".join(f"{problem.to_json()}\n" for problem in problems)
                 (self.folder / name).write_text(lines, encoding="utf-8")
+        if self.contexts.by_id:
+            write_contexts(self.folder / CONTEXTS, self.contexts.by_id.values())
         self.log.append(
             RunStarted(
                 kind="train",
@@ -155,6 +188,10 @@ def find_training_problems(config: TrainConfig) -> None:
     found = problems_at(config.world, config.settings, [name for name in addresses if name])
     by_address = dict(zip(filter(None, addresses), found, strict=True))
     _refuse_shared(*(by_address.get(name, []) for name in addresses))
+
+
+def _ids(problems: Sequence[Problem]) -> list[str]:
+    return [problem.id for problem in problems]
 
 
 def _kept(path: Path) -> list[Problem]:

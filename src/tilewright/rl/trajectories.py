@@ -26,6 +26,8 @@ class Trajectory:
     rollout: int
     sample: int
     """Number of the trajectory, unique in the run, for reports."""
+    context: str = ""
+    """The stored context that its prompts show; empty: none."""
 
     @property
     def group(self) -> str:
@@ -52,12 +54,22 @@ def drawn_problems(problems: Sequence[str], count: int, step: int, seed: int) ->
 
 
 def trajectories_of(
-    batch: str, problems: Sequence[str], rollouts: int, first: int
+    batch: str, problems: Sequence[str], rollouts: int, first: int, contexts: Sequence[str] = ()
 ) -> list[Trajectory]:
-    """Return so many rollouts of each problem, those of one group together, numbered from first."""
+    """Return so many rollouts of each problem, those of one group together, numbered from first.
+
+    `contexts` has the stored context of each problem, or nothing.
+    """
     pairs = itertools.product(enumerate(problems), range(rollouts))
     return [
-        Trajectory(batch, problem, problems[:place].count(problem), rollout, sample)
+        Trajectory(
+            batch,
+            problem,
+            problems[:place].count(problem),
+            rollout,
+            sample,
+            contexts[place] if contexts else "",
+        )
         for sample, ((place, problem), rollout) in enumerate(pairs, start=first)
     ]
 
@@ -84,10 +96,14 @@ class LockstepStrategy:
         turns: int,
         room: FittingTurns,
         shown: ShownTurns = all_turns,
+        stored: Callable[[str], Sequence[Turn]] = lambda _: (),
     ) -> None:
+        """`stored` returns the turns of a stored context, which a trajectory continues."""
         self._turns, self._room, self._shown = turns, room, shown
-        self._finished: dict[str, Turn] = {}
-        self._earlier: dict[Trajectory, list[str]] = {item: [] for item in trajectories}
+        found = {item: stored(item.context) for item in trajectories}
+        self._finished = {turn.ask.id: turn for turns in found.values() for turn in turns}
+        self._earlier = {item: [turn.ask.id for turn in turns] for item, turns in found.items()}
+        self._stored = {item: len(turns) for item, turns in found.items()}
         self._unfinished: set[str] = set()
         self._waiting: deque[Ask] = deque()
         self.levels: list[list[Ask]] = []
@@ -111,8 +127,9 @@ class LockstepStrategy:
         level = []
         for item, earlier in self._earlier.items():
             # A prompt never shrinks, so a trajectory without room stays without room.
+            lasts = len(earlier) == number + self._stored[item]
             chosen = self._shown([self._finished[name] for name in earlier])
-            shown = self._room(item.problem, chosen) if len(earlier) == number else None
+            shown = self._room(item.problem, chosen) if lasts else None
             if shown is None:
                 continue
             ask = Ask(

@@ -99,20 +99,38 @@ def cold_start(
         ConfigError: the store lacks all programs of a plan, for some problem.
         KeyError: the family has no such group and no such problem.
     """
-    listed = [_known(problem, store, EXTENTS[extent]) for problem in family_problems(group)]
-    draw = random.Random(f"cold start/{seed}")
-    for number in range(count):
-        programs = draw.choice(listed)
-        spoken, program = list[dict[str, str]](), None
-        question = reference_of(programs.composition)
-        for turn in range(turns):
-            program = _next(programs, program, mix, draw)
+    sequences = program_sequences(
+        group, store, mix, count=count, turns=turns, seed=seed, extent=extent
+    )
+    for number, (problem, programs) in enumerate(sequences):
+        spoken, question = list[dict[str, str]](), reference_of(composition_of(problem.id))
+        for turn, program in enumerate(programs):
             code = render(program)
             spoken.append({"role": "user", "content": question})
             spoken.append({"role": "assistant", "content": code})
-            known = store.evaluations(programs.problem, code)
+            known = store.evaluations(problem, code)
             question = feedback_of(chosen(known, f"cold start/{seed}/{number}.{turn}"))
-        yield {"id": f"cold/{seed}/{number}", "problem": programs.problem.id, "messages": spoken}
+        yield {"id": f"cold/{seed}/{number}", "problem": problem.id, "messages": spoken}
+
+
+def program_sequences(
+    group: str,
+    store: VerdictStore,
+    mix: ColdStartMix,
+    *,
+    count: int,
+    turns: int,
+    seed: int,
+    extent: Extent = "space",
+) -> Iterator[tuple[Problem, list[FamilyProgram]]]:
+    """Yield sequences of programs, each made from the one before; arguments as `cold_start`."""
+    listed = [_known(problem, store, EXTENTS[extent]) for problem in family_problems(group)]
+    draw = random.Random(f"cold start/{seed}")
+    for _ in range(count):
+        programs, made = draw.choice(listed), list[FamilyProgram]()
+        for _ in range(turns):
+            made.append(_next(programs, made[-1] if made else None, mix, draw))
+        yield programs.problem, made
 
 
 def _known(problem: Problem, store: VerdictStore, listed: Listed) -> _Programs:

@@ -27,6 +27,7 @@ from tilewright.rl.data.conversations import MESSAGES, SFT_SHAPE, TURN_SHAPE, sf
 from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.programs import MIN_SIMILARITY, SeenPrograms
 from tilewright.rl.data.search_rows import GROUP_SHAPE, STEP_SHAPE, group_rows, step_rows
+from tilewright.rl.data.step_contexts import CONTEXT_SHAPE, context_rows
 
 Row = dict[str, Any]
 Format = Literal[
@@ -36,6 +37,7 @@ Format = Literal[
     "steps",
     "groups",
     "actions",
+    "contexts",
     "drkernel-coldstart",
     "drkernel-rl",
     "drkernel-validation",
@@ -47,11 +49,17 @@ FORMATS: dict[str, Row] = {
     "steps": STEP_SHAPE,
     "groups": GROUP_SHAPE,
     "actions": ACTION_SHAPE,
+    "contexts": CONTEXT_SHAPE,
     "drkernel-coldstart": drkernel_rows.COLDSTART_SHAPE,
     "drkernel-rl": drkernel_rows.RL_SHAPE,
     "drkernel-validation": drkernel_rows.VALIDATION_SHAPE,
 }
-OF_SEARCHES = {"steps": step_rows, "groups": group_rows, "actions": action_rows}
+OF_SEARCHES = {
+    "steps": step_rows,
+    "groups": group_rows,
+    "actions": action_rows,
+    "contexts": context_rows,
+}
 """The formats about a search as a whole."""
 OF_TURNS = ("turns", "sft", *OF_SEARCHES, "drkernel-coldstart")
 """The formats whose rows hold turns; the other formats hold problems."""
@@ -196,7 +204,7 @@ class _Export:
                         learned = self._learned(log, turns, problem)
                         for row in sft_rows(log, turns, problem, learned):
                             yield problem, row
-            case "steps" | "groups" | "actions" as kind:
+            case "steps" | "groups" | "actions" | "contexts" as kind:
                 yield from OF_SEARCHES[kind](log, partial(self._learns, log))
             case "drkernel-coldstart":
                 yield from self._coldstart(log)

@@ -24,6 +24,7 @@ from tilewright.records.event_log import (
 )
 from tilewright.records.events import EVENT, Event, RunStarted, Turn, TurnFinished
 from tilewright.records.field_faults import damage_of
+from tilewright.rl.prompt_contexts import contexts_of_run
 
 MAX_CACHED = 512
 """Turns and problems that stay parsed, since those of a trajectory are read repeatedly."""
@@ -48,6 +49,7 @@ class RunLog:
         self._texts: dict[str, int] = {}
         self.begun = self._index()
         self._index_problems()
+        self._stored = contexts_of_run(folder).turns()
         self.turn = lru_cache(MAX_CACHED)(self._turn)
         self.problem = lru_cache(MAX_CACHED)(self._problem)
 
@@ -141,8 +143,13 @@ class RunLog:
         return event.turn if event.turn.reply is not None else None
 
     def _turn(self, name: str) -> Turn | None:
-        """Return the turn of a request; `None` if it has no reply or is not there."""
-        return self._at(self._turns[name]) if name in self._turns else None
+        """Return the turn of a request; `None` if it has no reply or is not there.
+
+        A training may show turns of stored contexts, which are not in its log.
+        """
+        if name in self._turns:
+            return self._at(self._turns[name])
+        return self._stored.get(name)
 
     def _problem(self, name: str) -> Problem | None:
         """Return a problem; `None` if it is not there or damaged."""

@@ -5,9 +5,11 @@ A program earns 1 if it is correct and in Triton, else 0. Speed has no effect.
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilewright.rl.data.cold_start import ColdStartMix
-from tilewright.rl.recipes.recipe import ColdStart, Recipe, RecipeStage, RecipeValue, Variant
-from tilewright.rl.recipes.small_scale import small_rl, small_sft
+from tilewright.rl.recipes.recipe import Recipe, RecipeStage, RecipeValue, Variant
+from tilewright.rl.recipes.small_scale import cold_start_rows, small_rl, small_sft
 
 GRPO = "GRPO, Shao et al. 2024, equation 3"
 
@@ -23,10 +25,11 @@ SFT = RecipeStage(
         *small_sft(),
     ),
     # Programs whose results match, with and without work of their own: the tests cannot tell.
-    ColdStart(
-        1200,
-        1,
-        ColdStartMix(fused=0.1, split=0.1, lazy=0.4, wrong=0.0, broken=0.0, hack=0.4, repair=0.0),
+    partial(
+        cold_start_rows,
+        count=1200,
+        turns=1,
+        mix=ColdStartMix(fused=0.1, split=0.1, lazy=0.4, wrong=0.0, broken=0.0, hack=0.4),
     ),
 )
 

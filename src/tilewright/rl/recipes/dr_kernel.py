@@ -5,9 +5,11 @@ It has the preset `paper`. The other recipes are compared with it.
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilewright.rl.data.cold_start import ColdStartMix
-from tilewright.rl.recipes.recipe import ColdStart, Recipe, RecipeStage, RecipeValue, Variant
-from tilewright.rl.recipes.small_scale import small_rl, small_sft
+from tilewright.rl.recipes.recipe import Recipe, RecipeStage, RecipeValue, Variant
+from tilewright.rl.recipes.small_scale import cold_start_rows, small_rl, small_sft
 
 SFT = RecipeStage(
     "sft",
@@ -21,7 +23,7 @@ SFT = RecipeStage(
         RecipeValue("data.max_tokens", 18432, "ours", "that of the released code", 512),
         *small_sft(),
     ),
-    ColdStart(1200, 3, ColdStartMix(wrong=0.17, hack=0.15)),
+    partial(cold_start_rows, count=1200, turns=3, mix=ColdStartMix(wrong=0.17, hack=0.15)),
 )
 
 RL = RecipeStage(

@@ -5,14 +5,18 @@ Plug-ins of the kind `recipes` are objects of the class `Recipe`. No torch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from tilewright.errors import ConfigError
 from tilewright.registry import load
-from tilewright.rl.data.cold_start import ColdStartMix
+from tilewright.rl.data.family_rows import Extent
+from tilewright.rl.synthetic_verdicts import synthetic_store
+from tilewright.rl.verdict_store import SYNTHETIC, VerdictStore
 
+STORE = "synthetic.jsonl.gz"
 Origin = Literal["paper", "ours"]
 MARKS: dict[Origin, str] = {"paper": "[P]", "ours": "[D]"}
 """Marks of values: those of the paper, and our decisions where it is silent."""
@@ -42,13 +46,30 @@ class RecipeValue:
         return self.small if scale == "small" and self.small is not None else self.value
 
 
-@dataclass(frozen=True)
-class ColdStart:
-    """Conversations that a stage `sft` trains on at the scale `small`."""
+Prepare = Callable[["RecipeData"], dict[str, Any]]
+"""Writes the data of a stage, unless they are there; returns the settings that name them."""
 
-    count: int
-    turns: int
-    mix: ColdStartMix
+
+@dataclass(frozen=True)
+class RecipeData:
+    """The folder of a run of a recipe, and where its data come from."""
+
+    path: Path
+    group: str
+    """Group of the family nano."""
+    verdicts: str
+    """`synthetic`, or a store of verdicts."""
+
+    def store(self) -> VerdictStore:
+        """Return the verdicts, or raise `ConfigError` or `RecordError`."""
+        if self.verdicts == SYNTHETIC:
+            return synthetic_store(self.path / STORE, self.group)
+        return VerdictStore.read(Path(self.verdicts))
+
+    @property
+    def extent(self) -> Extent:
+        """The programs that data may contain: those that the store has."""
+        return "space" if self.verdicts == SYNTHETIC else "census"
 
 
 @dataclass(frozen=True)
@@ -60,8 +81,8 @@ class RecipeStage:
     summary: str
     """The work of the stage, in one sentence."""
     values: tuple[RecipeValue, ...]
-    cold_start: ColdStart | None = None
-    """Conversations of a stage `sft`; a run with own conversations does not use them."""
+    prepare: Prepare | None = None
+    """Writes the data of the stage at the scale `small`."""
 
     def changes(self, scale: Scale) -> dict[str, Any]:
         """Return the settings of the stage by dotted path, without those that it leaves alone."""

@@ -35,6 +35,9 @@ class RecipeConfig(Section):
     """Source of verdicts: `synthetic`, a store of verdicts, or empty for the evaluator."""
     conversations: tuple[str, ...] = ()
     """Files for supervised learning. Empty: programs of the family nano, at the scale `small`."""
+    contexts: str = ""
+    """File of stored contexts, for recipes that learn from rewards on them (`tilewright data export
+    --format contexts`). Empty: those of a search over the family nano, at the scale `small`."""
     model: str = ""
     """Folder of the model that the first stage trains. Empty: a new one, at the scale `small`."""
     device: str = "cpu"

@@ -15,12 +15,7 @@ from tilewright.rl.recipes.recipe_config import RecipeConfig
 from tilewright.rl.study.study_config import first_difference
 from tilewright.rl.study.study_folder import finished_model
 
-RECIPE, CONVERSATIONS, STORE, LOGS = (
-    "recipe.yaml",
-    "conversations.jsonl",
-    "synthetic.jsonl.gz",
-    "logs",
-)
+RECIPE, LOGS = "recipe.yaml", "logs"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from pathlib import Path
 from tilewright.loop.candidate_text import code_of
 from tilewright.loop.estimates import NORMAL_95
 from tilewright.records.event_log import EVENTS, read_events
-from tilewright.records.events import TurnFinished
+from tilewright.records.events import EvalSummary, Turn, TurnFinished
+from tilewright.rl.prompt_contexts import contexts_of_run
 from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
 from tilewright.rl.study.study_folder import TRAINED, run_in
 from tilewright.rl.training_config import TrainConfig
@@ -64,17 +65,27 @@ def rewards_by_step(place: Path, settings: TrainConfig) -> dict[str, Rewards]:
     found: dict[str, Rewards] = defaultdict(lambda: defaultdict(list))
     if run is None or not (run / EVENTS).exists():
         return {}
+    known = {name: _paid(turn, checks) for name, turn in contexts_of_run(run).turns().items()}
     for event in read_events(run, left_out=lambda _: None):
         if not isinstance(event, TurnFinished) or not event.turn.ask.id.startswith(TRAINED):
             continue
-        turn = event.turn
-        verdict = turn.judgements[0] if turn.judgements else None
-        if verdict is None or verdict.verdict == "unjudged":
+        turn, parent = event.turn, event.turn.ask.parents[-1:]
+        known[turn.ask.id] = verdict = _paid(turn, checks)
+        if verdict is None:
             continue
-        paid = JudgedTurn(verdict if checks else without_checks(verdict), code_of(turn))
-        batch = turn.ask.id.partition("/")[0]
-        found[batch][turn.ask.problem].append(reward.reward(paid, section))
+        before = known.get(parent[0]) if parent else None
+        judged = JudgedTurn(verdict, code_of(turn), before, bool(parent))
+        value = reward.reward(judged, section)
+        if value is not None:
+            found[turn.ask.id.partition("/")[0]][turn.ask.problem].append(value)
     return found
+
+
+def _paid(turn: Turn, checks: bool) -> EvalSummary | None:
+    verdict = turn.judgements[0] if turn.judgements else None
+    if verdict is None or verdict.verdict == "unjudged":
+        return None
+    return verdict if checks else without_checks(verdict)
 
 
 def _joined(parts: list[Rewards]) -> Rewards:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,12 @@ from typing import Any
 import yaml
 
 from tilewright.errors import ConfigError, InfrastructureError, writing
-from tilewright.rl.data.cold_start import cold_start
-from tilewright.rl.data.family_rows import Extent
 from tilewright.rl.recipes import recipe_folder
-from tilewright.rl.recipes.recipe import RecipeStage
+from tilewright.rl.recipes.recipe import RecipeData, RecipeStage
 from tilewright.rl.recipes.recipe_config import stage_tree
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, StageRun
 from tilewright.rl.stage_runner import Shown, Stage, run_command, settings_text
 from tilewright.rl.study.study_folder import run_in
-from tilewright.rl.synthetic_verdicts import synthetic_store
-from tilewright.rl.verdict_store import VerdictStore
 
 
 def stages_of(folder: RecipeFolder, shown: Shown) -> Iterator[Stage]:
@@ -57,34 +52,22 @@ def _first_words(folder: RecipeFolder, run: StageRun) -> list[str]:
     given: dict[str, Any] = {"seed": run.seed}
     if start := folder.start_of(run):
         given["model.path"] = start
-    if run.stage.verb == "sft":
-        given["data.conversations"] = conversations(folder, run.stage)
+    given |= data_of(folder, run.stage)
     with writing(folder.path):
         path.write_text(yaml.safe_dump(tree, sort_keys=False), encoding="utf-8")
     sets = [word for text in settings_text(given) for word in ("--set", text)]
     return [str(path), "--out", str(folder.place(run)), *sets]
 
 
-def conversations(folder: RecipeFolder, stage: RecipeStage) -> list[str]:
-    """Return the files of conversations of a stage; those of the family are written first."""
-    config, section = folder.config, stage.cold_start
-    if config.conversations or section is None:
-        return [str(Path(name).resolve()) for name in config.conversations]
-    target = folder.path / recipe_folder.CONVERSATIONS
+def data_of(folder: RecipeFolder, stage: RecipeStage) -> dict[str, Any]:
+    """Return the settings that name the data of a stage; those of the family are written first."""
+    config = folder.config
+    if stage.verb == "sft" and config.conversations:
+        files = [str(Path(name).resolve()) for name in config.conversations]
+        return {"data.conversations": files}
+    if stage.verb == "rl" and config.contexts:
+        return {"data.contexts": str(Path(config.contexts).resolve())}
+    if stage.prepare is None:
+        return {}
     group = config.problems.partition("/")[2]
-    if not target.exists():
-        store = (
-            synthetic_store(folder.path / recipe_folder.STORE, group)
-            if config.is_synthetic
-            else VerdictStore.read(Path(config.verdicts))
-        )
-        extent: Extent = "space" if config.is_synthetic else "census"
-        rows = cold_start(
-            group, store, section.mix, count=section.count, turns=section.turns, seed=0,
-            extent=extent,
-        )  # fmt: skip
-        fresh = target.with_suffix(".new")
-        with writing(folder.path):
-            fresh.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-            fresh.replace(target)
-    return [str(target)]
+    return stage.prepare(RecipeData(folder.path, group, config.verdicts))

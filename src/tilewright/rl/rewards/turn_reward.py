@@ -18,14 +18,20 @@ class JudgedTurn:
     verdict: EvalSummary
     code: str = ""
     """Text of its program; empty where the reward does not read code."""
+    parent: EvalSummary | None = None
+    """Verdict of the program that it was written to improve on; `None`: there was none, or it is
+    unjudged."""
+    has_parent: bool = False
+    """Whether there was such a program."""
 
 
 @dataclass(frozen=True)
 class TurnReward:
     """A reward of a training. Plug-ins of the kind `rewards` are such objects."""
 
-    reward: Callable[[JudgedTurn, RewardSection], float]
-    """From a judged turn, and the section `reward` of the preset, to its reward."""
+    reward: Callable[[JudgedTurn, RewardSection], float | None]
+    """From a judged turn, and the section `reward` of the preset, to its reward. `None`: it is not
+    known, and the turn is left out like an unjudged one."""
     formula: Callable[[RewardSection], str]
     """Returns the formula in one line, with the values of that section."""
     source: str

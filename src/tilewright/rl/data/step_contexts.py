@@ -1,0 +1,88 @@
+"""Steps of a search as training data: contexts for RL, and conversations of one step.
+
+The rules are those of Kernel-Smith (arXiv 2603.28342, section on training). A context holds the
+parent of a step and nothing later, so no prompt contains the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from tilewright.loop.candidate_text import code_of
+from tilewright.records.events import Turn
+from tilewright.rl.book_world import family_messages
+from tilewright.rl.data.conversations import MESSAGES, Row, columns
+from tilewright.rl.data.logs import RunLog
+from tilewright.rl.data.search_edges import WRITES, SearchFacts, facts_of
+from tilewright.rl.data.search_rows import Learned, Rows
+from tilewright.rl.prompt_contexts import PromptContext
+
+CONTEXT_SHAPE: Row = {**columns("id string, problem string"), "shown": ["string"]}
+STEP_MESSAGES: Row = {**columns("id string, problem string"), "messages": MESSAGES}
+Which = Literal["best", "all", "first"]
+"""Steps whose contexts become prompts: the best one of each search, all kept ones, or the kept
+ones that begin with the reference."""
+
+
+def context_rows(log: RunLog, learned: Learned) -> Rows:
+    """Yield the context of the best step of each trajectory, in the order of the log."""
+    known = facts_of(log.events())
+    best = known.best_steps()
+    for turn in log.turns():
+        problem = log.problem(turn.ask.problem)
+        if problem is None or turn.ask.id not in best:
+            continue
+        if learned(known.judged(turn), problem, fits=is_example(turn, known)):
+            yield problem, context_of(turn, known, log).row()
+
+
+def contexts_in(log: RunLog, which: Which = "best") -> Iterator[PromptContext]:
+    """Yield the contexts of the steps of a log, each one once."""
+    known, seen = facts_of(log.events()), set[tuple[str, tuple[str, ...]]]()
+    best = known.best_steps()
+    for turn in log.turns():
+        is_first = not turn.ask.parents
+        chosen = {"best": turn.ask.id in best, "all": True, "first": is_first}[which]
+        if not chosen or not is_example(turn, known):
+            continue
+        found = context_of(turn, known, log)
+        key = (found.problem, tuple(code_of(item) for item in found.shown))
+        if key not in seen:
+            seen.add(key)
+            yield found
+
+
+def step_conversations(log: RunLog) -> Iterator[Row]:
+    """Yield each step that is an example as a conversation, in the prompts of the family nano.
+
+    The loss covers the program of the step alone. Equal steps of two trajectories are one row.
+    """
+    known, seen = facts_of(log.events()), set[tuple[str, ...]]()
+    for turn in log.turns():
+        problem = log.problem(turn.ask.problem)
+        if problem is None or not is_example(turn, known):
+            continue
+        shown = context_of(turn, known, log).shown
+        key = (problem.id, *map(code_of, shown), code_of(turn))
+        if key in seen:
+            continue
+        seen.add(key)
+        asked = family_messages(problem, shown)
+        said = [{"role": item.role, "content": item.text, "weight": 0} for item in asked]
+        answer = {"role": "assistant", "content": code_of(turn), "weight": 1}
+        yield {"id": turn.ask.id, "problem": problem.id, "messages": [*said, answer]}
+
+
+def is_example(turn: Turn, known: SearchFacts) -> bool:
+    """Tell whether a turn is a step to learn from: correct, and faster than a correct parent."""
+    edge = known.edge(turn.ask.id) if turn.ask.role in WRITES else None
+    return edge is not None and known.keeps(turn.ask.id, edge)
+
+
+def context_of(turn: Turn, known: SearchFacts, log: RunLog) -> PromptContext:
+    """Return the stored context of a step: its problem and its parent."""
+    edge = known.edge(turn.ask.id)
+    parent = log.turn(edge.parent) if edge is not None and edge.parent else None
+    shown = (known.judged(parent),) if parent is not None else ()
+    return PromptContext(id=f"context/{turn.ask.id}", problem=turn.ask.problem, shown=shown)

@@ -1,0 +1,32 @@
+"""The reward of Kernel-Smith: the speed-up over the program that was improved. No torch."""
+
+from __future__ import annotations
+
+from tilewright.rl.presets import RewardSection
+from tilewright.rl.rewards.turn_reward import JudgedTurn, TurnReward
+
+
+def _reward(turn: JudgedTurn, section: RewardSection) -> float | None:
+    """Return s_child / s_parent of a correct program, and 0 of any other.
+
+    A reference in PyTorch has s_parent = 1. `None`: the speed of the child or of its parent is not
+    known, or that of the parent is 0.
+    """
+    if turn.verdict.verdict != "correct":
+        return 0.0
+    low = section.speedup_estimate == "low"
+    own = turn.verdict.low if low else turn.verdict.speedup
+    if own is None:
+        return None
+    if not turn.has_parent:
+        return own
+    before = turn.parent.speedup if turn.parent and turn.parent.verdict == "correct" else None
+    return own / before if before else None
+
+
+def _formula(section: RewardSection) -> str:
+    own = "the low end of s_child" if section.speedup_estimate == "low" else "s_child"
+    return f"r = {own} / s_parent if correct, else 0; s_parent of a reference = 1"
+
+
+REWARD = TurnReward(_reward, _formula, "Kernel-Smith, arXiv 2603.28342, section on RL")
