@@ -341,7 +341,7 @@ def _rollout_gradients(folder: Path, rollouts: int) -> tuple[Tensor, Tensor]:
     from tilewright.rl.engines.trl import models
     from tilewright.rl.engines.trl.sampler import TransformersSampler
     from tilewright.rl.masked_tensors import zero_filled
-    from tilewright.rl.presets import RewardSection, SamplingSection
+    from tilewright.rl.presets import SamplingSection, TurnRewardSection
     from tilewright.rl.rewards.turn_reward import JudgedTurn
     from tilewright.rl.training_rows import rewards_of
     from tilewright.testing.synth import judge
@@ -357,7 +357,7 @@ def _rollout_gradients(folder: Path, rollouts: int) -> tuple[Tensor, Tensor]:
     sampled = sampler.sample(
         [prompt] * rollouts, "frozen", SamplingSection(context_tokens=128, reply_tokens=32)
     )
-    section = RewardSection(speed=0.1, max_speedup=20, coverage=0)
+    section = TurnRewardSection(speed=0.1, max_speedup=20, coverage=0)
     verdicts = [[JudgedTurn(judge(sampler.decode(item.reply))) for item in sampled]]
     rewards = zero_filled(rewards_of(verdicts, section))[0].tolist()
     weights = list(model.model.layers[-1].mlp.parameters())

@@ -183,7 +183,10 @@ def _kl(preset: Preset) -> str:
     section = preset.loss
     if section.kl == 0:
         return "no KL term"
-    return f"l + {section.kl:g} (exp(d) - d - 1), d = log p of the initial model - log p now"
+    return (
+        f"l + {section.kl:g} {section.kl_estimator}, k3 = exp(d) - d - 1, "
+        "d = log p of the initial model - log p now"
+    )
 
 
 def _loss(preset: Preset) -> Iterator[str]:

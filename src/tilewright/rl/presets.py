@@ -41,7 +41,7 @@ Spread = Literal[0, 1]
 """Degrees of freedom that a standard deviation gives up."""
 
 
-class RewardSection(Section):
+class TurnRewardSection(Section):
     """R = C (correct + speed min(s, max_speedup) + coverage PR), or another function."""
 
     function: str = "weighted"
@@ -243,7 +243,7 @@ class Preset(Section):
 
     name: str
     """Name of the preset, as in `estimator`."""
-    reward: RewardSection = RewardSection()
+    reward: TurnRewardSection = TurnRewardSection()
     returns: ReturnSection = ReturnSection()
     advantage: AdvantageSection = AdvantageSection()
     mismatch: MismatchSection = MismatchSection()
@@ -263,7 +263,7 @@ PAPER = Preset(name="paper")
 
 RELEASED_CODE = Preset(
     name="released_code",
-    reward=RewardSection(correct=0.5, speed=0.5, coverage=0.5),
+    reward=TurnRewardSection(correct=0.5, speed=0.5, coverage=0.5),
     returns=ReturnSection(unjudged="trajectory"),
     advantage=AdvantageSection(grpo_singleton="return"),
     mismatch=MismatchSection(over="learnable"),
@@ -281,7 +281,7 @@ RELEASED_CODE = Preset(
 # unbiased except for MRS and PRS. Supervised learning follows the code behind the published model.
 TILEWRIGHT = Preset(
     name="tilewright",
-    reward=RewardSection(coverage=0.0, speedup_estimate="low"),
+    reward=TurnRewardSection(coverage=0.0, speedup_estimate="low"),
     advantage=AdvantageSection(singleton_advantage="none", grpo_singleton="none"),
     loss=LossSection(denominator="planned"),
     sft=SftSection(learning_rate=2e-5, batch=64),

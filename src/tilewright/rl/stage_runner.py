@@ -30,7 +30,7 @@ Shown = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Stage:
+class TrainingStage:
     """A part of a training. `run` gets the time of `time.monotonic` at which it must be over."""
 
     name: str
@@ -42,7 +42,9 @@ class OutOfTime(Exception):
     """The time of this invocation is over; the stage goes on in the next one."""
 
 
-def run_stages(folder: Path, stages: Iterable[Stage], until: float, shown: Shown) -> list[str]:
+def run_stages(
+    folder: Path, stages: Iterable[TrainingStage], until: float, shown: Shown
+) -> list[str]:
     """Run the stages that are not done until a time of `time.monotonic`; return those left.
 
     The seconds of each stage are added up in the folder. A stage may raise its own errors.

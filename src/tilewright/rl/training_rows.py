@@ -15,7 +15,7 @@ from tilewright.records.events import Turn
 from tilewright.rl.coverage_sampling import uniforms
 from tilewright.rl.estimator import TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, masked, zero_filled
-from tilewright.rl.presets import Preset, RewardSection
+from tilewright.rl.presets import Preset, TurnRewardSection
 from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.tokens import TokenSample
@@ -34,7 +34,7 @@ class TrainingRow:
     sample: TokenSample
 
 
-def rewards_of(verdicts: Verdicts, section: RewardSection) -> Masked:
+def rewards_of(verdicts: Verdicts, section: TurnRewardSection) -> Masked:
     """Return the rewards of judged turns, float64 (B, T), known where judged.
 
     The reward is the one that `section.function` names.

@@ -94,7 +94,7 @@ def test_rewards_returns_and_advantages_are_those_of_the_preset(tmp_path):
 @pytest.mark.parametrize("chosen", [PAPER, RELEASED_CODE, TILEWRIGHT], ids=lambda p: p.name)
 @pytest.mark.parametrize("item", [FAST, LAZY, WRONG, UNUSED, LOST, said(), said("failed")])
 def test_a_replayed_reward_equals_the_rule_of_its_name(tmp_path, chosen, item):
-    """`RewardSection` and the functions of `scoring.rewards` say the same."""
+    """`TurnRewardSection` and the functions of `scoring.rewards` say the same."""
     a_training(tmp_path, {"step0": {"p.0": [[item], [FAST]]}})
     (batch,) = read_batches(tmp_path)
     (found, _) = masks(replay(batch, chosen))

@@ -24,8 +24,8 @@ from tilewright.rl.presets import (
     PRESETS,
     RELEASED_CODE,
     TILEWRIGHT,
-    RewardSection,
     SamplingSection,
+    TurnRewardSection,
 )
 from tilewright.rl.rewards.turn_reward import JudgedTurn
 from tilewright.rl.rollouts import EventHistory, Rollouts, judged
@@ -281,7 +281,7 @@ def test_reward_noise_is_that_of_one_program():
         return Turn(ask=ask, source=source, reply=Reply(text="x"), judgements=(said,))
 
     turns = [turn("a", 1.0), turn("a", 1.2), turn("b", 2.0), turn("b", 2.0), turn("c", 3.0)]
-    section = PAPER.model_copy(update={"reward": RewardSection(coverage=0.0)})
+    section = PAPER.model_copy(update={"reward": TurnRewardSection(coverage=0.0)})
     assert reward_noise(turns, section) == pytest.approx(math.sqrt(0.02 / 2))
     assert reward_noise(turns[4:], section) is None
 

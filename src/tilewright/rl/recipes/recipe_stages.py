@@ -13,14 +13,14 @@ from tilewright.rl.recipes import recipe_folder
 from tilewright.rl.recipes.recipe import RecipeData, RecipeStage
 from tilewright.rl.recipes.recipe_config import stage_tree
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, StageRun
-from tilewright.rl.stage_runner import Shown, Stage, run_command, settings_text
+from tilewright.rl.stage_runner import Shown, TrainingStage, run_command, settings_text
 from tilewright.rl.study.study_folder import run_in
 
 
-def stages_of(folder: RecipeFolder, shown: Shown) -> Iterator[Stage]:
+def stages_of(folder: RecipeFolder, shown: Shown) -> Iterator[TrainingStage]:
     """Yield the trainings of a recipe as stages."""
     for run in folder.runs():
-        yield Stage(run.name, _done(folder, run), _trained(folder, run, shown))
+        yield TrainingStage(run.name, _done(folder, run), _trained(folder, run, shown))
 
 
 def _done(folder: RecipeFolder, run: StageRun) -> Callable[[], bool]:

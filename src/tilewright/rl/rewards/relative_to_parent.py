@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tilewright.rl.presets import RewardSection
+from tilewright.rl.presets import TurnRewardSection
 from tilewright.rl.rewards.turn_reward import JudgedTurn, TurnReward
 
 
-def _reward(turn: JudgedTurn, section: RewardSection) -> float | None:
+def _reward(turn: JudgedTurn, section: TurnRewardSection) -> float | None:
     """Return s_child / s_parent of a correct program, and 0 of any other.
 
     A reference in PyTorch has s_parent = 1. `None`: the speed of the child or of its parent is not
@@ -24,7 +24,7 @@ def _reward(turn: JudgedTurn, section: RewardSection) -> float | None:
     return own / before if before else None
 
 
-def _formula(section: RewardSection) -> str:
+def _formula(section: TurnRewardSection) -> str:
     own = "the low end of s_child" if section.speedup_estimate == "low" else "s_child"
     return f"r = {own} / s_parent if correct, else 0; s_parent of a reference = 1"
 

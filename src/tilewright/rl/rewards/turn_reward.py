@@ -8,7 +8,7 @@ from typing import cast
 
 from tilewright.records.events import EvalSummary
 from tilewright.registry import load
-from tilewright.rl.presets import RewardSection
+from tilewright.rl.presets import TurnRewardSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class JudgedTurn:
 class TurnReward:
     """A reward of a training. Plug-ins of the kind `rewards` are such objects."""
 
-    reward: Callable[[JudgedTurn, RewardSection], float | None]
+    reward: Callable[[JudgedTurn, TurnRewardSection], float | None]
     """From a judged turn, and the section `reward` of the preset, to its reward. `None`: it is not
     known, and the turn is left out like an unjudged one."""
-    formula: Callable[[RewardSection], str]
+    formula: Callable[[TurnRewardSection], str]
     """Returns the formula in one line, with the values of that section."""
     source: str
     """Paper and equation, or who made it."""

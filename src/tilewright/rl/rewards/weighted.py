@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tilewright.records.events import EvalSummary
-from tilewright.rl.presets import RewardSection
+from tilewright.rl.presets import TurnRewardSection
 from tilewright.rl.rewards.turn_reward import JudgedTurn, TurnReward
 
 _SPEED = {"estimate": "the speed-up", "low": "the low end of the speed-up"}
 
 
-def reward_of(item: EvalSummary, section: RewardSection) -> float:
+def reward_of(item: EvalSummary, section: TurnRewardSection) -> float:
     """Return R = C (a + b min(s, max_speedup) + c PR) of a verdict.
 
     Dr. Kernel, arXiv 2602.05885, equations 1 and 8. `tilewright.scoring.rewards` has the same with
@@ -23,11 +23,11 @@ def reward_of(item: EvalSummary, section: RewardSection) -> float:
     return paid + section.coverage * (item.coverage or 0.0)
 
 
-def _reward(turn: JudgedTurn, section: RewardSection) -> float:
+def _reward(turn: JudgedTurn, section: TurnRewardSection) -> float:
     return reward_of(turn.verdict, section)
 
 
-def _formula(section: RewardSection) -> str:
+def _formula(section: TurnRewardSection) -> str:
     return (
         f"R = C ({section.correct:g} + {section.speed:g} min(s, {section.max_speedup:g}) + "
         f"{section.coverage:g} PR)   (eq. 1, 7, 8)\n"

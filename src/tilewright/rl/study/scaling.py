@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.loop.strategies.sequential import CONTEXTS
 from tilewright.records.events import Turn
-from tilewright.rl.presets import RewardSection
+from tilewright.rl.presets import TurnRewardSection
 from tilewright.rl.rewards.weighted import reward_of
 from tilewright.rl.study.fresh_scores import FAST
 
@@ -21,7 +21,7 @@ Figures = dict[str, list[float]]
 
 
 def shown_turns(
-    context: str, w: int, section: RewardSection
+    context: str, w: int, section: TurnRewardSection
 ) -> Callable[[Sequence[Turn]], list[str]]:
     """Return the function from the earlier turns of a trajectory to the requests of shown ones."""
     choose = CONTEXTS[context]

@@ -8,7 +8,7 @@ from tilewright.families.nano.problem_files import compositions_of
 from tilewright.families.nano.program_slots import ProgramPlan, space
 from tilewright.families.nano.program_text import render
 from tilewright.records.events import EvalSummary
-from tilewright.rl.presets import RewardSection
+from tilewright.rl.presets import TurnRewardSection
 from tilewright.rl.rewards.rule_x_execution import REWARD
 from tilewright.rl.rewards.turn_reward import JudgedTurn
 
@@ -32,9 +32,10 @@ TORCH = "def compute(x):\n    return x * 1.0\n"
 
 def paid(code, verdict, rule, **fields):
     found = EvalSummary(protocol="strict", verdict=verdict, **fields)
-    return REWARD.reward(JudgedTurn(found, code), RewardSection(triton_rule=rule))
+    return REWARD.reward(JudgedTurn(found, code), TurnRewardSection(triton_rule=rule))
 
 
+@pytest.mark.reads_settings
 @pytest.mark.parametrize(
     ("code", "rule", "wanted"),
     [
@@ -71,5 +72,5 @@ def test_the_strict_rule_pays_programs_of_the_family_whose_own_kernels_compute_a
 
 
 def test_the_formula_names_the_rule():
-    assert "is_triton by the rule strict" in REWARD.formula(RewardSection())
-    assert REWARD.formula(RewardSection(triton_rule="none")) == "r = 1[tests pass]"
+    assert "is_triton by the rule strict" in REWARD.formula(TurnRewardSection())
+    assert REWARD.formula(TurnRewardSection(triton_rule="none")) == "r = 1[tests pass]"

@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.errors import ConfigError, PluginError
 from tilewright.rl.preset_text import explain
-from tilewright.rl.presets import PRESETS, RewardSection
+from tilewright.rl.presets import PRESETS, TurnRewardSection
 from tilewright.rl.rewards.turn_reward import find_reward
 from tilewright.rl.training_config import TrainConfig
 
@@ -22,6 +22,14 @@ def test_each_preset_explains_its_reward():
         assert find_reward(each.reward.function).formula(each.reward).splitlines()[0] in explain(
             each
         )
-    rule = RewardSection(function="rule_x_execution", triton_rule="paper_minimal")
+    rule = TurnRewardSection(function="rule_x_execution", triton_rule="paper_minimal")
     changed = PRESETS["paper"].model_copy(update={"reward": rule})
     assert "by the rule paper_minimal" in explain(changed)
+
+
+@pytest.mark.reads_settings
+def test_a_kl_term_is_explained_with_its_estimator():
+    paper = PRESETS["paper"]
+    loss = paper.loss.model_copy(update={"kl": 0.01})
+    assert "l + 0.01 k3, k3 = exp(d) - d - 1" in explain(paper.model_copy(update={"loss": loss}))
+    assert "no KL term" in explain(paper)

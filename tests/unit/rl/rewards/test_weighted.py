@@ -3,7 +3,7 @@
 import pytest
 
 from tilewright.records.events import EvalSummary
-from tilewright.rl.presets import RewardSection
+from tilewright.rl.presets import TurnRewardSection
 from tilewright.rl.rewards.turn_reward import JudgedTurn
 from tilewright.rl.rewards.weighted import REWARD, reward_of
 
@@ -12,7 +12,7 @@ from tilewright.rl.rewards.weighted import REWARD, reward_of
     ("estimate", "wanted"), [("estimate", 1 + 0.5 * 2.0 + 0.2 * 0.8), ("low", 1 + 0.75 + 0.16)]
 )
 def test_the_terms_of_a_correct_program(estimate, wanted):
-    section = RewardSection(speed=0.5, coverage=0.2, speedup_estimate=estimate)
+    section = TurnRewardSection(speed=0.5, coverage=0.2, speedup_estimate=estimate)
     item = EvalSummary(protocol="strict", verdict="correct", speedup=2.0, low=1.5, coverage=0.8)
     assert reward_of(item, section) == pytest.approx(wanted)
     assert REWARD.reward(JudgedTurn(item), section) == reward_of(item, section)
@@ -23,4 +23,4 @@ def test_the_terms_of_a_correct_program(estimate, wanted):
 def test_a_program_that_is_not_correct_earns_nothing():
     for verdict in ("incorrect", "failed", "rejected"):
         item = EvalSummary(protocol="strict", verdict=verdict, speedup=9.0, coverage=1.0)
-        assert reward_of(item, RewardSection()) == 0.0
+        assert reward_of(item, TurnRewardSection()) == 0.0

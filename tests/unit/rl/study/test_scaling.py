@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.records.events import Ask, EvalSummary, Turn
-from tilewright.rl.presets import RewardSection
+from tilewright.rl.presets import TurnRewardSection
 from tilewright.rl.study.scaling import scaling_figures, shown_turns
 
 
@@ -34,4 +34,4 @@ def test_the_best_of_the_history_never_falls():
 )
 def test_a_context_chooses_the_shown_turns(context, shown):
     turns = [turn(0, 2.0), turn(1, 3.0), turn(2, None), turn(3, 0), turn(4, 1.0)]
-    assert shown_turns(context, 2, RewardSection())(turns) == shown
+    assert shown_turns(context, 2, TurnRewardSection())(turns) == shown

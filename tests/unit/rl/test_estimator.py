@@ -1,6 +1,6 @@
 """What the three presets make of one fixed batch; a change of the estimator may not change it.
 
-`python tests/unit/rl/test_preset_goldens.py` writes the file again, after a deliberate change.
+`python tests/unit/rl/test_estimator.py` writes the file again, after a deliberate change.
 """
 
 import json
@@ -18,7 +18,7 @@ from tilewright.rl.presets import PRESETS, Preset
 from tilewright.rl.rewards.turn_reward import JudgedTurn
 from tilewright.rl.training_rows import turns_from
 
-GOLDENS = Path(__file__).with_name("preset_goldens.json")
+GOLDENS = Path(__file__).with_name("estimator_goldens.json")
 PROMPTS, ROLLOUTS, TURNS, TOKENS = 2, 6, 3, 5
 VERDICTS = (*["correct"] * 6, "incorrect", "failed", "rejected", "unjudged", "")
 """An empty text is an absent turn."""
