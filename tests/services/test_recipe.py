@@ -17,6 +17,7 @@ from click.testing import CliRunner
 pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
 
+from tests.conventions.tree import ROOT
 from tilewright.cli.main import cli
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import Stepped, TurnFinished
@@ -24,6 +25,7 @@ from tilewright.rl.recipes.recipe_folder import read_recipe
 from tilewright.rl.recipes.recipe_page import PAGE, trained_of
 from tilewright.rl.study.study_folder import figures_of, run_in
 
+NAMES = ("autotriton", "dr_kernel", "kernel_smith")
 SMALL = {
     "scale": "small",
     "problems": "nano/rehearsal",
@@ -154,4 +156,27 @@ def test_the_settings_of_each_stage_are_shown_without_a_training():
     assert shown.exit_code == 0
     assert yaml.safe_load(shown.stdout)["rl"]["overrides"]["sampling"]["rollouts"] == 16
     listed = invoke("--list", "--json")
-    assert [row["name"] for row in json.loads(listed.stdout)] == ["autotriton", "dr_kernel"]
+    assert [row["name"] for row in json.loads(listed.stdout)] == list(NAMES)
+
+
+def test_a_recipe_of_the_commit_gives_its_rewards_again(tmp_path):
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
+    others = [name for name in NAMES if name != "autotriton"]
+    name = others[int(commit or "0", 16) % len(others)]
+    steps = {"overrides.optimizer.steps": 2, "overrides.sampling.prompts": 2}
+    sft = {"overrides.sft.epochs": 1}
+    config = {**SMALL, "variants": [], "changes": {"sft": sft, "rl": steps}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(config))
+    out = tmp_path / "out"
+    done = invoke(name, tmp_path / "small.yaml", "--out", out)
+    assert done.exit_code == 0, done.output
+    run = run_in(out / "rl-0")
+    for event in read_events(run):
+        if isinstance(event, Stepped):
+            found = replayed(run, event.batch)
+            assert found["reward"] == pytest.approx(event.figures["reward"], abs=1e-12), name
+            known = [row["advantage"] for row in found["masks"] if row["advantage"] is not None]
+            assert max(known) == pytest.approx(event.figures["advantage/most"], abs=1e-12), name
+            assert min(known) == pytest.approx(event.figures["advantage/least"], abs=1e-12), name

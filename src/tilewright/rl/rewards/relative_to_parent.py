@@ -10,7 +10,7 @@ def _reward(turn: JudgedTurn, section: TurnRewardSection) -> float | None:
     """Return s_child / s_parent of a correct program, and 0 of any other.
 
     A reference in PyTorch has s_parent = 1. `None`: the speed of the child or of its parent is not
-    known, or that of the parent is 0.
+    known, or the parent is not correct.
     """
     if turn.verdict.verdict != "correct":
         return 0.0

@@ -1,0 +1,104 @@
+"""Contexts hold the parent of a step and nothing later; the steps are those of Kernel-Smith."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from tests.unit.rl.data.test_search_rows import exported, twelve
+from tilewright.errors import RecordError
+from tilewright.families.nano.compositions import composition_of
+from tilewright.families.nano.problem_files import compositions_of
+from tilewright.loop.candidate_text import code_of
+from tilewright.rl.data.cold_start import ColdStartMix
+from tilewright.rl.data.logs import RunLog
+from tilewright.rl.data.scripted_searches import POLICY, write_searches
+from tilewright.rl.data.step_contexts import contexts_in, step_conversations
+from tilewright.rl.prompt_contexts import PromptContext
+from tilewright.rl.synthetic_verdicts import synthetic_store
+
+GROUP, COUNT, TURNS = "rehearsal", 30, 4
+
+
+def refuse(problem):
+    raise RecordError(problem)
+
+
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("searches")
+    store = synthetic_store(folder / "store.jsonl.gz", GROUP)
+    mix = ColdStartMix(fused=0.1, split=0.2, lazy=0.35, wrong=0.15, broken=0.1, hack=0.1)
+    for name in ("one", "two"):
+        write_searches(folder / name, GROUP, store, mix, count=COUNT, turns=TURNS, seed=3)
+    return folder / "one", folder / "two"
+
+
+@pytest.mark.parametrize(
+    ("which", "wanted"),
+    [
+        ("best", {"best": ["faster"], "other": []}),
+        # `torch` and `other` begin with the reference as `first` does: one context.
+        (
+            "all",
+            {
+                "first": [],
+                "faster": ["first"],
+                "repaired": ["wrong"],
+                "ported": ["torch"],
+                "best": ["faster"],
+            },
+        ),
+        ("first", {"first": []}),
+    ],
+)
+def test_the_contexts_of_twelve_programs(tmp_path, which, wanted):
+    with closing(RunLog(twelve(tmp_path / "run"), refuse)) as log:
+        found = {item.id: [t.ask.id for t in item.shown] for item in contexts_in(log, which)}
+    assert found == {f"context/{name}": shown for name, shown in wanted.items()}
+
+
+def test_the_export_has_the_contexts_of_the_best_steps(tmp_path):
+    rows = exported(twelve(tmp_path / "run"), "contexts")
+    found = [PromptContext.model_validate(row) for row in rows]
+    assert [(item.id, len(item.shown)) for item in found] == [
+        ("context/best", 1),
+        ("context/other", 0),
+    ]
+    assert found[0].shown[0].judgements[0].speedup == 1.0
+
+
+def test_a_scripted_search_is_a_run_folder_and_repeats_itself(searches):
+    one, two = searches
+    assert (one / "events.jsonl").read_bytes() == (two / "events.jsonl").read_bytes()
+    with closing(RunLog(one, refuse)) as log:
+        turns = list(log.turns())
+        assert {problem.id for problem in log.problems()} == {
+            composition.id for composition in compositions_of(GROUP)
+        }
+    assert len(turns) == COUNT * TURNS
+    assert {turn.reply.model for turn in turns} == {POLICY}
+    for turn in turns:
+        assert composition_of(turn.ask.problem)
+        assert len(turn.ask.parents) == (turn.ask.turn > 0)
+
+
+def test_no_prompt_of_a_step_has_code_of_a_later_one(searches):
+    with closing(RunLog(searches[0], refuse)) as log:
+        rows = list(step_conversations(log))
+        written = {turn.ask.id: (turn.ask.sample, code_of(turn)) for turn in log.turns()}
+    assert 0 < len(rows) < len(written)
+    names = list(written)
+    for row in rows:
+        sample, code = written[row["id"]]
+        *asked, answer = row["messages"]
+        assert (answer["content"], answer["weight"]) == (code, 1)
+        assert all(message["weight"] == 0 for message in asked)
+        text = "".join(message["content"] for message in asked)
+        place = names.index(row["id"])
+        before = {c for s, c in (written[n] for n in names[:place]) if s == sample}
+        later = [c for s, c in (written[n] for n in names[place:]) if s == sample]
+        assert not any(c in text for c in later if c not in before)
+    steps = [tuple(message["content"] for message in row["messages"]) for row in rows]
+    assert len(steps) == len(set(steps))
