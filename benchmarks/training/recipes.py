@@ -17,9 +17,8 @@ from pathlib import Path
 
 from benchmarks.bars import Bar, finish
 from tilewright.registry import catalogue
-from tilewright.rl.recipes.recipe import find_recipe
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, read_recipe
-from tilewright.rl.recipes.recipe_page import Trained, trained_of, variant_effect
+from tilewright.rl.recipes.recipe_page import Trained, trained_of
 
 MAX_S = 480.0
 """Most seconds of all rehearsals together on two quiet cores."""
@@ -37,7 +36,7 @@ def measured(folder: Path, names: list[str]) -> list[Bar]:
     began, found = time.monotonic(), list[Bar]()
     for name in names:
         words = ["train", "recipe", name, "--rehearse", "--out", str(folder / name)]
-        words += ["--minutes", "60", *_variants(name)]
+        words += ["--minutes", "60"]
         subprocess.run([sys.executable, "-m", "tilewright", *words], check=True)
         found += bars_of(read_recipe(folder / name))
     seconds = time.monotonic() - began
@@ -46,11 +45,11 @@ def measured(folder: Path, names: list[str]) -> list[Bar]:
 
 
 def bars_of(folder: RecipeFolder) -> list[Bar]:
-    """Return the bars of a rehearsal: gains of its seeds, and effects of its variants."""
+    """Return the bar of a rehearsal: each seed must gain."""
     trained, name = trained_of(folder), folder.recipe.name
     own = [item for item in trained if item.run.variant is None]
     better = [item for item in own if item.gain is not None and item.gain.low > 0]
-    bars = [
+    return [
         Bar(
             f"recipes: {name} improves on its start",
             f"{folder.config.seeds} of {folder.config.seeds} seeds",
@@ -58,20 +57,6 @@ def bars_of(folder: RecipeFolder) -> list[Bar]:
             len(better) == folder.config.seeds,
         )
     ]
-    for variant in folder.recipe.chosen_variants(folder.config.variants):
-        effect = variant_effect(folder, variant, trained)
-        seen = "no figure" if effect.seen is None else f"{100 * effect.seen:+.1f} points"
-        held = (
-            effect.is_resolved and effect.seen is not None and effect.seen * variant.predicted > 0
-        )
-        wanted = f"{variant.figure} {100 * variant.predicted:+.0f} points, resolved"
-        bars.append(Bar(f"recipes: {name}, {variant.name}", wanted, seen, held))
-    return bars
-
-
-def _variants(name: str) -> list[str]:
-    names = ",".join(item.name for item in find_recipe(name).variants)
-    return ["--variants", names] if names else []
 
 
 def _gain(item: Trained) -> str:
