@@ -59,6 +59,12 @@ class InfrastructureError(TilewrightError):
     retryable = True
 
 
+class NoVerdict(TilewrightError):
+    """A candidate is unjudged, and the calling tool has no value for that; the message says why."""
+
+    exit_code = 4
+
+
 class PolicyError(TilewrightError):
     """The model endpoint failed, or its answer cannot be used."""
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import click
 
-from tilewright import api
+from tilewright import api, config
 from tilewright.cli import options
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import Row, rows_table, short_reason, show, show_result, speed_of
 from tilewright.cli.render_bench import turns_table
-from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.loop.policies.recorded import BUNDLED_RUN
@@ -26,6 +25,7 @@ from tilewright.records import Unjudged
 from tilewright.records.codes import UnjudgedReason
 from tilewright.records.event_log import read_events, turns_of
 from tilewright.records.events import RunStarted
+from tilewright.records.run_folder import fresh_run, save
 
 DEMO = BUNDLED / "demo"
 QUICK = ("eval.timing.max_s=0.5", "eval.timing.min_blocks=10", "eval.timing.max_blocks=20")
@@ -71,7 +71,10 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     start = time.monotonic()
     rows, found = [], exhibits(DEMO)
     print_line(f"{len(found)} candidates: honest, wrong and cheating ones, a few seconds for each")
-    with fresh_run(settings) as folder, Progress(verbose=given["verbose"]) as progress:
+    with (
+        fresh_run(settings.runs, config.dump(settings)) as folder,
+        Progress(verbose=given["verbose"]) as progress,
+    ):
         for number, exhibit in enumerate(found, start=1):
             progress.about(f"{number} of {len(found)}, {exhibit.name}")
             begin = time.monotonic()

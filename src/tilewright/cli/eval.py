@@ -13,21 +13,20 @@ from typing import Any, NoReturn
 
 import click
 
-from tilewright import api
+from tilewright import api, config
 from tilewright._version import __version__
 from tilewright.cli import options
 from tilewright.cli.options import load_settings, option, repeated, setting, switch
 from tilewright.cli.output import print_error, print_line, printable
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import report_view, show_result, speed_of
-from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, reason_of
 from tilewright.executors.factory import device_model
 from tilewright.languages.detect import MissingEntry, find_entry
 from tilewright.records import EvalReport, EvalRequest, Failed
 from tilewright.records.codes import FailureReason
-from tilewright.records.run_folder import read_report
+from tilewright.records.run_folder import fresh_run, read_report, save
 from tilewright.scoring.report_text import known
 
 PATHS_HELP = "Folder of packages that the candidate may import, mounted read-only."
@@ -173,7 +172,7 @@ def _judge(
     given: dict[str, Any], settings: Config, request: EvalRequest, bar: Bar | None
 ) -> tuple[int, EvalReport]:
     """Evaluate and show a candidate; return the exit code and the report."""
-    with fresh_run(settings) as folder:
+    with fresh_run(settings.runs, config.dump(settings)) as folder:
         with Progress(verbose=given["verbose"]) as progress:
             report = api.evaluate_request(request, settings, progress)
         error = save(folder, report, settings.home)

@@ -16,7 +16,7 @@ from tilewright.errors import TilewrightError
 
 VERBS = (
     *("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "view", "mcp"),
-    *("report", "compare", "data", "train", "serve", "knowledge", "host"),
+    *("report", "compare", "data", "train", "serve", "knowledge", "host", "integrations"),
 )
 """Each verb is a module of this package, which is imported when the verb is used."""
 INTERRUPTED = 130

@@ -1,8 +1,7 @@
-"""Run folders of the verbs that evaluate: made, filled and resumed."""
+"""Run folders of the verbs that resume a run."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import attrgetter
@@ -15,22 +14,8 @@ from tilewright.cli.options import load_settings, ready_to_judge
 from tilewright.cli.progress import Progress
 from tilewright.config import Config, Section
 from tilewright.errors import ConfigError
-from tilewright.records import EvalReport
 from tilewright.records.event_log import read_events
 from tilewright.records.events import RunStarted
-from tilewright.records.run_folder import create_run, write_report
-
-
-@contextmanager
-def fresh_run(settings: Config) -> Iterator[Path]:
-    """Create a run folder. Remove it if an error left nothing in it."""
-    folder = create_run(settings.runs, config.dump(settings))
-    try:
-        yield folder
-    except BaseException:
-        if [item.name for item in folder.iterdir()] == ["run.yaml"]:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def resumed_run(given: Mapping[str, Any], fixed: Iterable[str]) -> tuple[Path, Config]:
@@ -77,18 +62,3 @@ def check_unchanged(folder: Path, before: Section, now: Section, allowed: tuple[
                 f"{folder} began with {leaf.path} {get(before)!r}, which a resumed run keeps: "
                 "leave it out, or start a new run"
             )
-
-
-def save(folder: Path, report: EvalReport, home: Path) -> str | None:
-    """Write a report, or write it under `home` if that fails. Return the error, if any."""
-    try:
-        write_report(folder, report)
-    except ConfigError as error:
-        rescue = home / "rescued" / folder.name
-        try:
-            rescue.mkdir(parents=True, exist_ok=True)
-            write_report(rescue, report)
-        except (ConfigError, OSError):
-            return f"{error}; the report was not stored anywhere"
-        return f"{error}; the report was written to {rescue} instead"
-    return None

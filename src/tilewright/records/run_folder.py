@@ -6,6 +6,8 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +36,18 @@ def create_run(parent: Path, settings: str) -> Path:
     return folder
 
 
+@contextmanager
+def fresh_run(parent: Path, settings: str) -> Iterator[Path]:
+    """Create a run folder, as `create_run` does. Remove it if an error left nothing in it."""
+    folder = create_run(parent, settings)
+    try:
+        yield folder
+    except BaseException:
+        if [item.name for item in folder.iterdir()] == ["run.yaml"]:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
 def write_report(folder: Path, report: EvalReport) -> Path:
     """Write a report and its sources into a run folder; return the report's path."""
     path = folder / REPORT
@@ -49,6 +63,21 @@ def write_report(folder: Path, report: EvalReport) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(file.data)
     return path
+
+
+def save(folder: Path, report: EvalReport, home: Path) -> str | None:
+    """Write a report, or write it under `home` if that fails. Return the error, if any."""
+    try:
+        write_report(folder, report)
+    except ConfigError as error:
+        rescue = home / "rescued" / folder.name
+        try:
+            rescue.mkdir(parents=True, exist_ok=True)
+            write_report(rescue, report)
+        except (ConfigError, OSError):
+            return f"{error}; the report was not stored anywhere"
+        return f"{error}; the report was written to {rescue} instead"
+    return None
 
 
 def read_report(path: Path) -> EvalReport:

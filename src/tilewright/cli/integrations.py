@@ -1,0 +1,151 @@
+"""`tilewright integrations`: list the integrations, and run those that are commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewright.cli import options
+from tilewright.cli.options import load_settings, option, ready_to_judge, setting
+from tilewright.cli.output import print_line, print_skipped, printable
+from tilewright.cli.progress import Progress
+from tilewright.cli.render import show_result, table
+from tilewright.cli.usage_errors import CommandGroup
+from tilewright.config import Config
+from tilewright.errors import NoVerdict
+from tilewright.executors.factory import device_model
+from tilewright.integrations.catalogue import INTEGRATIONS, installed_version
+from tilewright.integrations.kernelbench_run import (
+    RESULTS,
+    Generation,
+    Judged,
+    has,
+    judge_generations,
+    read_generations,
+    read_results,
+)
+from tilewright.problems.imported_sets import find_problems
+
+
+@click.group("integrations", cls=CommandGroup)
+def command() -> None:
+    """List the integrations with other tools, or run one of them."""
+
+
+@command.command("list")
+@options.JSON
+def list_integrations(as_json: bool) -> int:
+    """List the integrations, with the tested and the installed version of each tool."""
+    made = table("integration", "tool", "tested version", "installed", "use", wrap=(4,))
+    rows: list[dict[str, str | None]] = []
+    for item in INTEGRATIONS:
+        installed = installed_version(item)
+        made.add_row(item.name, item.tool, item.tested, installed or "not here", item.use)
+        rows.append(
+            {
+                "name": item.name,
+                "tool": item.tool,
+                "package": item.package,
+                "tested": item.tested,
+                "installed": installed,
+                "use": item.use,
+            }
+        )
+    show_result(as_json, rows, made)
+    return 0
+
+
+@command.group("run", cls=CommandGroup)
+def run() -> None:
+    """Run an integration that reads and writes the files of another tool."""
+
+
+@run.command("kernelbench-eval")
+@option("--run-dir", "DIR", "A folder of KernelBench's runs, with its generations.", required=True)
+@option(
+    "--problems",
+    "ADDRESS",
+    "The set of problems: an imported one, or a file of KernelBench's rows.",
+    default="kernelbench",
+    show_default=True,
+)
+@click.option(
+    "--level", type=options.WholeNumber(0), help="The level to judge, if DIR has several."
+)
+@setting(
+    "--protocol",
+    "eval.protocol",
+    "Rules of measurement: KernelBench's (official, the default) or ours (strict).",
+    type=options.OneOf(["strict", "official"]),
+)
+@setting("--device", "eval.device", "Device that runs candidates: cpu or cuda.", metavar="NAME")
+@options.JSON
+@options.OUT
+@options.HOST
+@options.SETTINGS
+@options.VERBOSE
+def kernelbench_eval(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Judge the generations of a run of KernelBench, and write DIR/eval_results.json.
+
+    Each result is written at once, and generations that are in the file already are skipped. An
+    unjudged generation is left out of the file, and the exit code is then 4.
+    """
+    folder = Path(given["run_dir"])
+    settings = load_settings(given, first=["eval.protocol=official"])
+    ready_to_judge(settings)
+    device_model(settings, settings.eval.device)
+    generations, unusable = read_generations(folder, given["level"])
+    print_skipped(unusable)
+    path = folder / RESULTS
+    before = read_results(path)
+    waiting = [item for item in generations if not has(before, item)]
+    done = _judged(waiting, settings, path, given)
+    without = [item for item in done if item.result is None]
+    document = {
+        "results": str(path),
+        "skipped": len(generations) - len(waiting),
+        "judged": len(done) - len(without),
+        "left_out": [{"file": str(item.generation.path), "why": item.why} for item in without],
+        "unusable": unusable,
+    }
+    made = table("generations", "", right=(1,))
+    made.add_row("in the file before", document["skipped"])
+    made.add_row("judged now", document["judged"])
+    made.add_row("without a result", len(without))
+    made.add_row("unusable files", len(unusable))
+    show_result(given["as_json"], document, made)
+    if without:
+        print_line(
+            f"{len(without)} without a result are not in {path}; KernelBench's analysis counts a "
+            "missing sample 0 as not compiled; remove the cause and repeat this command"
+        )
+    print_line(f"results {path}, reports below {settings.runs}")
+    return NoVerdict.exit_code if without else 0
+
+
+def _judged(
+    waiting: list[Generation], settings: Config, path: Path, given: dict[str, Any]
+) -> list[Judged]:
+    """Judge generations and name each; return them with their results."""
+    done: list[Judged] = []
+    if not waiting:
+        return done
+    problems = {item.id: item for item in find_problems(given["problems"], settings.home)}
+    with Progress("kernelbench-eval", verbose=given["verbose"]) as progress:
+        progress.reached(0, len(waiting))
+        for item in judge_generations(waiting, problems, settings, path, progress):
+            done.append(item)
+            progress.reached(len(done), len(waiting))
+            progress.note(f"{len(done)} of {len(waiting)}, {item.generation}: {_text(item)}")
+    return done
+
+
+def _text(item: Judged) -> str:
+    if item.result is None:
+        return printable(f"left out: {item.why}")
+    result = item.result
+    why = [str(value) for key, value in result.metadata.items() if f"{key}_name" in result.metadata]
+    time = f"{result.runtime:.3g} ms" if result.runtime > 0 else ""
+    return printable("; ".join(filter(None, [result.metadata["verdict"], time, *why])))

@@ -1,0 +1,1 @@
+"""Integrations: the verdicts of tilewright under the names of other tools."""

@@ -1,0 +1,120 @@
+"""The value that each tool gets for each verdict, as data. Each integration reads its column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, assert_never
+
+from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected, Unjudged
+from tilewright.records.codes import FailureReason, Stage
+
+BEFORE_RUNNING = (
+    *(Stage.BUILD, Stage.PREPARE_JUDGE, Stage.START_JUDGE, Stage.CHECK_PROBLEM, Stage.LOAD),
+)
+"""Stages in which no call of the candidate has begun."""
+
+
+class Ours(StrEnum):
+    """A verdict, as finely as some tool distinguishes verdicts."""
+
+    CORRECT_TIMED = "correct, timed"
+    CORRECT_NOT_TIMED = "correct, not timed"
+    INCORRECT = "incorrect"
+    FAILED_BUILD = "failed before its first call"
+    FAILED_RUN = "failed in a call"
+    FAILED_TIME = "failed: timeout in a call"
+    REJECTED = "rejected"
+    UNJUDGED = "unjudged"
+
+
+@dataclass(frozen=True)
+class KernelBenchCell:
+    """The fields of KernelBench's result."""
+
+    compiled: bool
+    correctness: bool
+    timed: bool = False
+    """Whether `runtime` and `ref_runtime` hold times; otherwise they are -1."""
+    metadata: str = ""
+    """The key of `metadata` that holds the reason; `KEY_name` holds its code."""
+    raises: bool = False
+    """Whether there is no result, and `NoVerdict` is raised instead."""
+
+    def __str__(self) -> str:
+        """Return the cell of the published table."""
+        if self.raises:
+            return "raises `NoVerdict`"
+        words = [
+            "compiled" if self.compiled else "not compiled",
+            *(["correctness" if self.correctness else "not correctness"] if self.compiled else []),
+            *(["runtimes"] if self.timed else ["runtime -1"] if self.correctness else []),
+            *([f"`{self.metadata}`"] if self.metadata else []),
+        ]
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class PytestCell:
+    """How a test ends before its function is called."""
+
+    ends: Literal["as required", "fails", "skipped"]
+
+    def __str__(self) -> str:
+        """Return the cell of the published table."""
+        return {
+            "as required": "runs if `require` is met, else fails",
+            "fails": "fails unless `require` is `None`",
+            "skipped": "skipped with the reason; fails with `--kernels-must-judge`",
+        }[self.ends]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The value that each tool gets for one verdict."""
+
+    kernelbench: KernelBenchCell
+    pytest: PytestCell
+
+
+TABLE: dict[Ours, Row] = {
+    Ours.CORRECT_TIMED: Row(KernelBenchCell(True, True, timed=True), PytestCell("as required")),
+    Ours.CORRECT_NOT_TIMED: Row(KernelBenchCell(True, True), PytestCell("as required")),
+    Ours.INCORRECT: Row(
+        KernelBenchCell(True, False, metadata="correctness_issue"), PytestCell("fails")
+    ),
+    Ours.FAILED_BUILD: Row(
+        KernelBenchCell(False, False, metadata="compilation_error"), PytestCell("fails")
+    ),
+    Ours.FAILED_RUN: Row(
+        KernelBenchCell(True, False, metadata="runtime_error"), PytestCell("fails")
+    ),
+    Ours.FAILED_TIME: Row(
+        KernelBenchCell(True, False, metadata="runtime_error"), PytestCell("fails")
+    ),
+    Ours.REJECTED: Row(
+        KernelBenchCell(True, False, metadata="correctness_issue"), PytestCell("fails")
+    ),
+    Ours.UNJUDGED: Row(KernelBenchCell(False, False, raises=True), PytestCell("skipped")),
+}
+
+
+def row_of(report: EvalReport) -> Ours:
+    """Return the row of a report."""
+    match report.outcome:
+        case Correct():
+            return Ours.CORRECT_NOT_TIMED if report.speedup is None else Ours.CORRECT_TIMED
+        case Incorrect():
+            return Ours.INCORRECT
+        case Failed(stage=stage) if stage in BEFORE_RUNNING:
+            return Ours.FAILED_BUILD
+        case Failed(reason=FailureReason.TIMEOUT):
+            return Ours.FAILED_TIME
+        case Failed():
+            return Ours.FAILED_RUN
+        case Rejected():
+            return Ours.REJECTED
+        case Unjudged():
+            return Ours.UNJUDGED
+        case _:
+            assert_never(report.outcome)
