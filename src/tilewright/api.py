@@ -31,7 +31,7 @@ from tilewright.records.field_faults import first_fault
 from tilewright.records.run_folder import lookup, remember, work_key
 from tilewright.registry import selected_checks
 
-__all__ = ["build_request", "evaluate", "evaluate_async", "evaluate_request"]
+__all__ = ["build_request", "evaluate", "evaluate_async", "evaluate_request", "with_arguments"]
 
 _executors: dict[tuple[str, Path, str], Executor] = {}
 
@@ -70,15 +70,19 @@ def evaluate(  # noqa: PLR0913 - one argument for each thing that callers vary
         ProblemError: the problem cannot be used.
         InfrastructureError: an internal error occurred twice.
     """
-    settings = _with_arguments(
+    settings = with_arguments(
         settings_of(config), protocol=protocol, baselines=baselines, device=device
     )
     request = build_request(candidate, problem, settings, language=language, entry=entry)
     return evaluate_request(request, settings, progress)
 
 
-def _with_arguments(settings: Config, **given: object) -> Config:
-    """Return the settings with those of `eval` that arguments give."""
+def with_arguments(settings: Config, **given: object) -> Config:
+    """Return the settings with those of `eval` that arguments give; `None` gives none.
+
+    Raises:
+        ConfigError: a value has a wrong type, or is not among those allowed.
+    """
     section = settings.eval.model_dump()
     for name, value in given.items():
         if value is not None:

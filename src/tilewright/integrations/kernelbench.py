@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from tilewright.api import with_arguments
 from tilewright.config import LOCAL, Config, Given, settings_of
 from tilewright.errors import ConfigError, NoVerdict, suggestion
 from tilewright.evaluator.devices.devices import gpu_names
@@ -202,10 +203,11 @@ def _check(backend: str, precision: object, protocol: str) -> None:
 def _settings(config: Given, device: object, protocol: str, *, timed: bool) -> Config:
     settings = settings_of(config)
     timing = settings.eval.timing.model_copy(update={"enabled": timed})
-    return settings.with_eval(
+    return with_arguments(
+        settings,
         device=_device(device, settings, chosen=config is not None),
         protocol=protocol,
-        baselines=("eager",),
+        baselines="eager",
         timing=timing,
     )
 
