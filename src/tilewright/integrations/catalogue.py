@@ -42,7 +42,21 @@ INTEGRATIONS = (
             "`backend` other than `cuda` and `triton`",
             "problems of functions instead of `Model`",
         ),
-        loses=("the interval and the findings stand in `metadata` alone",),
+        loses=(
+            "the interval and the findings are in `metadata` alone",
+            "`rejected` looks like a wrong output in the fields, and `metadata` tells them apart",
+        ),
+    ),
+    Integration(
+        name="pytest",
+        tool="pytest",
+        package="pytest",
+        tested="9.2.0",
+        module="tilewright.integrations.pytest_plugin",
+        use="@pytest.mark.kernel(problem=...)",
+        maps=("a verdict and a requirement as the result of a test",),
+        refuses=("figures other than those of the grammar", "positional arguments of the mark"),
+        loses=("`incorrect`, `failed` and `rejected` are all a failed test",),
     ),
 )
 

@@ -107,12 +107,15 @@ def kernel(request: pytest.FixtureRequest) -> JudgedKernel:
 
     try:
         judged = _judged(mark.args, mark.kwargs, request.path.parent)
-    except InfrastructureError as error:
-        _without_verdict(request.config, str(error))
     except TilewrightError as error:
-        _fail(str(error))
-    request.node.stash[JUDGED] = judged
-    return judged[0]
+        # Outside of this block pytest shows one line, and not both exceptions.
+        failure = error
+    else:
+        request.node.stash[JUDGED] = judged
+        return judged[0]
+    if isinstance(failure, InfrastructureError):
+        _without_verdict(request.config, str(failure))
+    _fail(str(failure))
 
 
 @pytest.hookimpl(tryfirst=True)
