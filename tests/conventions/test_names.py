@@ -45,6 +45,7 @@ SHARED_MODULE_NAMES = {
     "client": "one calls a server, the other the judge",
     "messages": "what the judge and what a runner may send",
     "inputs": "the judge observes changed inputs that the check reports",
+    "kernelbench": "the set of problems and the function of one project, KernelBench",
     "kernelgym": "the API and the rules of one project, KernelGYM",
     "mcp": "the command and the server of one protocol",
     "problem_lint": "the pipeline makes the record of this name",

@@ -75,7 +75,7 @@ class KernelExecResult(BaseModel):
     ref_runtime_stats: dict[str, Any] = {}
 
 
-def eval_kernel_against_ref(  # noqa: PLR0913 - KernelBench's arguments, in its order
+def eval_kernel_against_ref(  # noqa: PLR0913, D417 - KernelBench's arguments, in its order
     original_model_src: str,
     custom_model_src: str,
     seed_num: int = Arguments.seed_num,
@@ -96,25 +96,15 @@ def eval_kernel_against_ref(  # noqa: PLR0913 - KernelBench's arguments, in its 
 ) -> KernelExecResult:
     """Judge `ModelNew` of a candidate against `Model`, and return KernelBench's result.
 
-    `metadata["not_honoured"]` names each argument whose value has no effect, with the reason. A
-    value other than KernelBench's default also causes a warning.
+    `metadata["not_honoured"]` names each argument whose value has no effect (`REASONS`). A value
+    other than KernelBench's default also causes a warning.
 
     Args:
-        original_model_src: source text of the problem.
-        custom_model_src: source text of the candidate.
-        seed_num: not honoured.
-        num_correct_trials: 5 is honoured under `official`.
-        num_perf_trials: 100 is honoured under `official`.
-        measure_performance: `False`: nothing is timed.
-        timing_method: `cuda_event` is honoured on a GPU.
-        verbose: not honoured.
-        build_dir: not honoured.
-        device: an index, a name or a `torch.device`. `None`: the device of `config`. Without
-            `config` it is the GPU if there is one, else the CPU.
-        backend: `cuda` or `triton`. The language is detected from the source for both.
+        device: an index, a name or a `torch.device`; `None`: that of `config`, or else the GPU if
+            there is one.
+        backend: `cuda` or `triton`; the language is detected for both.
         precision: `torch.float32`, or a name of it.
-        check_for_excessive_speedup: set `ref_runtime`, and `excessive_speedup` in the metadata.
-        excessive_speedup_threshold: a larger speed-up is excessive.
+        excessive_speedup_threshold: a larger speed-up is excessive, which the metadata states.
         protocol: `official` (KernelBench's published rules) or `strict` (ours).
         config: settings, as for `tilewright.evaluate`.
 

@@ -70,32 +70,34 @@ class PytestCell:
 
 
 @dataclass(frozen=True)
-class Row:
+class VerdictRow:
     """The value that each tool gets for one verdict."""
 
     kernelbench: KernelBenchCell
     pytest: PytestCell
 
 
-TABLE: dict[Ours, Row] = {
-    Ours.CORRECT_TIMED: Row(KernelBenchCell(True, True, timed=True), PytestCell("as required")),
-    Ours.CORRECT_NOT_TIMED: Row(KernelBenchCell(True, True), PytestCell("as required")),
-    Ours.INCORRECT: Row(
+TABLE: dict[Ours, VerdictRow] = {
+    Ours.CORRECT_TIMED: VerdictRow(
+        KernelBenchCell(True, True, timed=True), PytestCell("as required")
+    ),
+    Ours.CORRECT_NOT_TIMED: VerdictRow(KernelBenchCell(True, True), PytestCell("as required")),
+    Ours.INCORRECT: VerdictRow(
         KernelBenchCell(True, False, metadata="correctness_issue"), PytestCell("fails")
     ),
-    Ours.FAILED_BUILD: Row(
+    Ours.FAILED_BUILD: VerdictRow(
         KernelBenchCell(False, False, metadata="compilation_error"), PytestCell("fails")
     ),
-    Ours.FAILED_RUN: Row(
+    Ours.FAILED_RUN: VerdictRow(
         KernelBenchCell(True, False, metadata="runtime_error"), PytestCell("fails")
     ),
-    Ours.FAILED_TIME: Row(
+    Ours.FAILED_TIME: VerdictRow(
         KernelBenchCell(True, False, metadata="runtime_error"), PytestCell("fails")
     ),
-    Ours.REJECTED: Row(
+    Ours.REJECTED: VerdictRow(
         KernelBenchCell(True, False, metadata="correctness_issue"), PytestCell("fails")
     ),
-    Ours.UNJUDGED: Row(KernelBenchCell(False, False, raises=True), PytestCell("skipped")),
+    Ours.UNJUDGED: VerdictRow(KernelBenchCell(False, False, raises=True), PytestCell("skipped")),
 }
 
 
