@@ -136,7 +136,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
         _without_verdict(pyfuncitem.config, why)
     if cell.ends == "fails" and conditions:
         _fail(why)
-    figures = Figures(made.verdict == "correct", made.speedup, made.low, made.coverage)
+    figures = Figures(made.verdict == "correct", made.speedup, made.low, made.high, made.coverage)
     missed = [text for text in (item.miss(figures) for item in conditions) if text]
     if missed:
         _fail(f"{'; '.join(missed)}; {where}")

@@ -15,6 +15,7 @@ FIGURES: dict[str, str] = {
     "correct": "the verdict is `correct`",
     "speedup": "the estimate of the speed-up over the first baseline",
     "low": "the lower end of its 95 % interval",
+    "high": "the upper end of that interval",
     "coverage": "the share of the candidate's own kernels in its time on a GPU",
 }
 """The figures that a requirement may name, with their meanings."""
@@ -30,6 +31,7 @@ class Figures:
     correct: bool
     speedup: float | None
     low: float | None
+    high: float | None
     coverage: float | None
 
 

@@ -295,7 +295,7 @@ def test_a_report_that_cannot_be_written_is_shown_and_rescued(run, judged, tmp_p
             raise ConfigError(f"{folder}/report.json: cannot be written: No space left on device")
         return write_report(folder, report)
 
-    monkeypatch.setattr("tilewright.cli.run_output.write_report", full)
+    monkeypatch.setattr("tilewright.records.run_folder.write_report", full)
     result = run("eval", "fast.py", "-p", "add_relu")
     assert result.stdout.startswith("correct  ")
     assert result.exit_code == 2

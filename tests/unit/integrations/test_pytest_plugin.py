@@ -121,13 +121,15 @@ def test_a_requirement_reads_the_measured_speedup(project):
     quick = 'config=["eval.timing.max_problem_s=1"]'
     low = "assert kernel.low <= kernel.speedup <= kernel.high and kernel.coverage is None"
     itself = 'baseline="previous.py"'
-    required = 'require="correct and speedup>=0.7"'
+    required = 'require="correct and high>=0.8, speedup>=0.5"'
     counts, text = project(
         marked(PROBLEM, quick, itself, required, name="test_same", takes="kernel", body=low)
         + marked(PROBLEM, quick, itself, required, slower, name="test_slower")
     )
     assert counts == {"passed": 1, "failed": 1}, text
-    assert re.search(r"speedup>=0\.7 is required, and speedup is 0\.[0-5]", text)
+    assert re.search(
+        r"high>=0\.8 is required, and high is 0\.[0-7].*speedup>=0\.5 is required", text
+    )
 
 
 def test_marks_of_other_projects_are_left_alone(project):
