@@ -34,6 +34,8 @@ LIGHT = [
     "tilewright.rl.trl_reward",
     "tilewright.rl.verl_score",
     "tilewright.evaluator.server",
+    "tilewright.integrations.kernelbench_run",
+    "tilewright.integrations.pytest_plugin",
     "tilewright.cli.main",
 ]
 

@@ -119,7 +119,7 @@ def eval_kernel_against_ref(  # noqa: PLR0913, D417 - KernelBench's arguments, i
         seed_num, num_correct_trials, num_perf_trials, timing_method, verbose, build_dir
     )
     settings = _settings(config, device, protocol, timed=measure_performance)
-    request = build_request(custom_model_src, _problem(original_model_src), settings)
+    request = build_request(as_source(custom_model_src), _problem(original_model_src), settings)
     ignored = not_honoured(asked, settings)
     for name, why in ignored.items():
         if getattr(asked, name) != getattr(Arguments(), name):
@@ -127,6 +127,11 @@ def eval_kernel_against_ref(  # noqa: PLR0913, D417 - KernelBench's arguments, i
     kept = judge_and_keep(request, settings)
     threshold = excessive_speedup_threshold if check_for_excessive_speedup else None
     return result_of(kept, ignored, threshold)
+
+
+def as_source(text: str) -> str:
+    """Return source text that no path or address can be mistaken for: it ends a line."""
+    return text if text.endswith("\n") else f"{text}\n"
 
 
 def not_honoured(asked: Arguments, settings: Config) -> dict[str, str]:

@@ -30,6 +30,7 @@ from tilewright.integrations.kernelbench import (
     TIMED_TRIALS,
     Arguments,
     KernelExecResult,
+    as_source,
     not_honoured,
     result_of,
 )
@@ -199,7 +200,7 @@ def judge_generations(
             yield Judged(item, None, f"{item.problem_id} is not among the problems")
             continue
         try:
-            text = _whole_lines(item.text())
+            text = as_source(item.text())
         except ConfigError as error:
             yield Judged(item, None, str(error))
             continue
@@ -211,8 +212,3 @@ def judge_generations(
             continue
         add_result(results, item, result)
         yield Judged(item, result)
-
-
-def _whole_lines(text: str) -> str:
-    """Return source text that no path can be mistaken for: it ends a line."""
-    return text if text.endswith("\n") else f"{text}\n"

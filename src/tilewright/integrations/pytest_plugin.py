@@ -6,6 +6,7 @@ until a test with the mark is set up.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,9 +183,8 @@ def _judged(
 
 def _near(value: Any, folder: Path) -> Any:  # noqa: ANN401 - any form of a candidate or problem
     """Return the path of a file in the folder of the test, or the value itself."""
-    if isinstance(value, str) and ("\n" in value or not value):
-        return value
-    if isinstance(value, str | Path) and (folder / value).exists():
+    # Source text may be longer than a path can be, for which `Path.exists` raises.
+    if isinstance(value, str | Path) and value and os.path.exists(folder / value):
         return folder / value
     return value
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests import sample_reports as reports
 from tests.kernelbench_sources import PROBLEM, RAISING, RANDOM, RIGHT, WRONG
-from tilewright.errors import ConfigError, NoVerdict, ProblemError
+from tilewright.errors import ConfigError, InfrastructureError, NoVerdict, ProblemError
 from tilewright.integrations.kept_report import KeptReport
 from tilewright.integrations.kernelbench import (
     NOT_TIMED,
@@ -36,6 +36,12 @@ FIELDS = (
     *("compiled", "correctness", "metadata", "runtime", "runtime_stats"),
     *("ref_runtime", "ref_runtime_stats"),
 )
+
+
+def torch_device(name: str) -> object:
+    import torch
+
+    return torch.device(name)
 
 
 def kept(report) -> KeptReport:
@@ -101,6 +107,18 @@ def test_other_candidates_get_the_reason_in_the_metadata(settings, source, compi
     assert result.metadata[f"{key}_name"] == name
     assert result.metadata[key]
     assert Path(result.metadata["report"]).is_file()
+
+
+def test_source_text_is_never_read_as_a_path(settings, tmp_path):
+    (tmp_path / "right.py").write_text(RIGHT)
+    result = eval_kernel_against_ref(PROBLEM, str(tmp_path / "right.py"), config=settings)
+    assert (result.compiled, result.correctness) == (False, False)
+
+
+@pytest.mark.parametrize("device", [77, "cuda:77", torch_device("cuda:77")])
+def test_a_device_has_the_forms_of_torch(settings, device):
+    with pytest.raises(InfrastructureError, match="cuda:77 is not here"):
+        eval_kernel_against_ref(PROBLEM, RIGHT, device=device, config=settings)
 
 
 def test_a_rejected_candidate_is_not_correct_and_the_finding_is_named(settings):

@@ -12,6 +12,7 @@ import pytest
 
 from tests import sample_reports as reports
 from tests.kernelbench_sources import PROBLEM, RANDOM, RIGHT, WRONG
+from tilewright.api import with_arguments
 from tilewright.errors import ConfigError, RecordError
 from tilewright.integrations.kept_report import KeptReport
 from tilewright.integrations.kernelbench import result_of
@@ -20,9 +21,11 @@ from tilewright.integrations.kernelbench_run import (
     Generation,
     add_result,
     has,
+    judge_generations,
     read_generations,
     read_results,
 )
+from tilewright.problems.imported_sets import find_problems
 
 NAME = "level_{}_problem_{}_sample_{}_kernel.py"
 KEYS = {"sample_id", "compiled", "correctness", "metadata", "runtime", "runtime_stats"}
@@ -82,6 +85,29 @@ def test_generations_are_judged_stored_and_not_judged_again(tmp_path, judge):
     assert after["2"][0] == results["2"][0]
     assert after["2"][1]["correctness"] is True
     assert before != path.read_bytes()
+
+
+def test_a_run_that_ends_early_keeps_its_results(tmp_path, settings):
+    folder, path = tmp_path / "mine", tmp_path / "mine" / "eval_results.json"
+    for sample, source in enumerate([WRONG, RIGHT, RIGHT]):
+        put(folder, 1, 1, sample, source)
+    source = rows(tmp_path / "rows.jsonl", PROBLEM)
+    problems = {item.id: item for item in find_problems(str(source), tmp_path)}
+    untimed = with_arguments(settings, protocol="official", timing={"enabled": False})
+    generations, _ = read_generations(folder)
+
+    begun = judge_generations(generations, problems, untimed, path)
+    first = next(begun)
+    begun.close()
+    assert [item["sample_id"] for item in read_results(path)["1"]] == [0]
+    assert first.result.correctness is False
+
+    kept = read_results(path)
+    left = [item for item in generations if not has(kept, item)]
+    assert [item.sample for item in left] == [1, 2]
+    assert all(item.result.correctness for item in judge_generations(left, problems, untimed, path))
+    assert read_results(path)["1"][0] == kept["1"][0]
+    assert len(read_results(path)["1"]) == 3
 
 
 def test_unjudged_and_unusable_generations_are_named_and_get_no_score(tmp_path, judge):

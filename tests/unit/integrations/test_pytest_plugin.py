@@ -15,6 +15,7 @@ from tilewright.problems.template import write_new
 UNTIMED = 'config=["eval.timing.enabled=false"]'
 HEAD = "import pytest\n"
 WRONG = 'candidate="def mine(x):\\n    return x\\n"'
+LONG = 'candidate="def mine(x): return x' + " + 0" * 1500 + '"'
 RANDOM = """
 import torch
 
@@ -84,10 +85,11 @@ def test_a_kernel_passes_fails_or_errs_by_its_verdict(project):
         + marked(PROBLEM, UNTIMED, 'require="speedup>=0.5"', name="test_untimed")
         + marked(PROBLEM, UNTIMED, 'require="speedup>>1"', name="test_grammar")
         + marked(PROBLEM, UNTIMED, "reqire=None", name="test_argument")
+        + marked(PROBLEM, UNTIMED, LONG, name="test_text_longer_than_a_path")
         + marked('problem="nowhere.py"', name="test_address")
         + "def test_without_mark(kernel):\n    pass\n"
     )
-    assert counts == {"passed": 2, "failed": 2, "error": 4}
+    assert counts == {"passed": 2, "failed": 3, "error": 4}
     assert re.search(r"tilewright: incorrect: values \(tiny, nominal\).*report \S+", text)
     assert "SystemError" not in text
     assert "speedup>=0.5 is required, and speedup was not measured" in text
