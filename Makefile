@@ -31,6 +31,10 @@ ORIGINALS ?= $(VENV)/bin/python
 OLDEST_TORCH := 2.9
 OLDEST := .venv-torch-$(OLDEST_TORCH)
 
+# A clone of KernelBench for `make test-integrations`, and an environment with what its scripts need.
+KERNELBENCH_CLONE ?=
+KERNELBENCH_VENV  := .venv-kernelbench
+
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 SITE   := $(VENV)/installed-site
@@ -38,7 +42,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -138,6 +142,12 @@ rehearsals: $(STAMP)  ## run all recipes, the study nano-rehearsal, and two muta
 	! $(BIN)/python -m benchmarks.training.nano out/rehearsal-profiling --mutate profiling
 
 # The Python that has the published packages: make originals ORIGINALS=path/to/python
+test-integrations: $(STAMP)  ## run the tests of integrations, and with KERNELBENCH_CLONE=DIR those by KernelBench's own script
+	test -x $(KERNELBENCH_VENV)/bin/python || $(PYTHON) -m venv $(KERNELBENCH_VENV)
+	$(KERNELBENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy pydra-config tabulate
+	KERNELBENCH_CLONE="$(KERNELBENCH_CLONE)" KERNELBENCH_PYTHON="$(CURDIR)/$(KERNELBENCH_VENV)/bin/python" \
+	    $(PYTEST) -rs tests/unit/integrations $(ARGS)
+
 originals: $(STAMP)  ## make the golden traces of published search systems again
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR)" $(ORIGINALS) -m benchmarks.originals.openevolve
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR)" $(ORIGINALS) -m benchmarks.originals.openevolve_curves
