@@ -48,7 +48,7 @@ def bars_of(folder: RecipeFolder) -> list[Bar]:
     """Return the bar of a rehearsal: each seed must gain."""
     trained, name = trained_of(folder), folder.recipe.name
     own = [item for item in trained if item.run.variant is None]
-    better = [item for item in own if item.gain is not None and item.gain.low > 0]
+    better = [item for item in own if item.gain is not None and (item.gain.low or 0.0) > 0]
     return [
         Bar(
             f"recipes: {name} improves on its start",

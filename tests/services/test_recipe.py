@@ -142,6 +142,7 @@ def test_the_rule_alone_differs_between_the_recipe_and_its_variant(trained):
         (("autotriton",), "needs a CONFIG, or --rehearse"),
         (("autotriton", "--rehearse"), "needs --out DIR"),
         (("autotriton", "none.yaml"), "no such file"),
+        (("autotriton", "none.yaml", "--seeds", "2"), "--seeds is for --rehearse"),
         (("autotriton", "--rehearse", "--variants", "x", "--out", "o"), "has no variant 'x'"),
     ],
 )

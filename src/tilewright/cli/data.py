@@ -31,7 +31,7 @@ PROGRESS_ROWS = 1000
 
 FORMAT_HELP = (
     "Of turns: turns (a prompt and a reply each) or sft (conversations with weights). Of problems: "
-    "rl. Of searches: steps, groups, actions, or contexts (the parents of best steps, for "
+    "rl. Of searches: steps, step-sft, groups, actions, or contexts (parents of best steps, for "
     "data.contexts). The others are formats of Dr. Kernel's data."
 )
 SEED_HELP = "Seed that chooses those problems."

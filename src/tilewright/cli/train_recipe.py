@@ -10,10 +10,10 @@ from typing import Any
 import click
 import yaml
 
-from tilewright.cli.options import JSON, number, option, switch
+from tilewright.cli.options import JSON, WholeNumber, number, option, switch
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
-from tilewright.errors import ConfigError, writing
+from tilewright.errors import ConfigError, PluginError, writing
 from tilewright.registry import catalogue
 from tilewright.rl.recipes import recipe_folder, recipe_page, recipe_stages, recipe_text
 from tilewright.rl.recipes.recipe import Recipe, find_recipe
@@ -39,7 +39,7 @@ REHEARSE_HELP = (
 @click.argument("file", required=False, metavar="CONFIG")
 @option("--out", "DIR", "Folder of the training, which is made or continued.", "target")
 @number("--minutes", "Most minutes of this invocation.", 1, 10_000, 9)
-@number("--seeds", "Seeds of a rehearsal.", 1, 100, 3)
+@click.option("--seeds", type=WholeNumber(1, 100), help="Seeds of a rehearsal; default: 3.")
 @option("--variants", "NAMES", "Variants of a rehearsal, with commas.", "variants")
 @switch("--rehearse", REHEARSE_HELP)
 @switch("--list", LIST_HELP, "listed")
@@ -77,7 +77,11 @@ def _config(file: str | None, given: dict[str, Any]) -> RecipeConfig:
         if file:
             raise ConfigError("--rehearse has settings of its own: leave CONFIG out")
         names = [name for name in (given["variants"] or "").split(",") if name]
-        return rehearsal(seeds=given["seeds"], variants=tuple(names))
+        seeds = {} if given["seeds"] is None else {"seeds": given["seeds"]}
+        return rehearsal(variants=tuple(names), **seeds)
+    for name in ("seeds", "variants"):
+        if given[name] is not None:
+            raise ConfigError(f"--{name} is for --rehearse; a CONFIG has the setting {name}")
     if not file:
         raise ConfigError("train recipe needs a CONFIG, or --rehearse")
     return load_recipe_config(Path(file))
@@ -86,7 +90,7 @@ def _config(file: str | None, given: dict[str, Any]) -> RecipeConfig:
 def _run(found: Recipe, config: RecipeConfig, target: Path, minutes: int, *, as_json: bool) -> int:
     until = time.monotonic() + 60 * minutes
     folder = recipe_folder.open_recipe(target, found, config)
-    with Progress(f"recipe {found.name}") as progress:
+    with recipe_folder.held(folder), Progress(f"recipe {found.name}") as progress:
         stages = recipe_stages.stages_of(folder, lambda text: progress("stage", {"stage": text}))
         left = run_stages(
             folder.path, stages, until, lambda text: progress("stage", {"stage": text})
@@ -106,15 +110,23 @@ def _run(found: Recipe, config: RecipeConfig, target: Path, minutes: int, *, as_
 
 
 def _print_list(*, as_json: bool) -> None:
-    rows = [_row(find_recipe(name)) for name in catalogue("recipes")]
+    rows, faults = list[dict[str, Any]](), list[str]()
+    for name in catalogue("recipes"):
+        try:
+            rows.append(_row(find_recipe(name)))
+        except PluginError as error:
+            faults.append(f"{name}: {error}")
+    for fault in faults:
+        print_line(fault)
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return
     for row in rows:
         click.echo(f"{row['name']}: {row['title']}, {row['source']}")
-        click.echo(f"  stages: {', '.join(row['stages'])}; variants: {', '.join(row['variants'])}")
+        variants = ", ".join(row["variants"]) or "none"
+        click.echo(f"  stages: {', '.join(row['stages'])}; variants: {variants}")
         click.echo(f"  data: {row['data']}")
-        click.echo("  GPU: for real verdicts; --rehearse needs none")
+        click.echo(f"  GPU: {row['gpu']}")
 
 
 def _row(item: Recipe) -> dict[str, Any]:
@@ -125,4 +137,5 @@ def _row(item: Recipe) -> dict[str, Any]:
         "stages": [stage.name for stage in item.stages],
         "variants": [variant.name for variant in item.variants],
         "data": item.data,
+        "gpu": "for real verdicts; --rehearse needs none",
     }

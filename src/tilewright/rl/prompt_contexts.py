@@ -7,7 +7,7 @@ and each prompt shows the programs and the feedback of one of them. No torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,23 +74,37 @@ def read_contexts(path: Path) -> Contexts:
         RecordError: a line is no context, or two have one id; the message names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"data.contexts: {path}: no such file, or no text") from error
     found: dict[str, PromptContext] = {}
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
             item = PromptContext.model_validate_json(line)
         except ValidationError as error:
             raise RecordError(f"{path}:{number}: no context: {first_fault(error)}") from error
-        if item.id in found:
-            raise RecordError(f"{path}:{number}: a second context has the id {item.id}")
-        if not all(turn.judgements for turn in item.shown):
-            raise RecordError(f"{path}:{number}: a shown turn was not judged")
+        if fault := _fault(item, found):
+            raise RecordError(f"{path}:{number}: {fault}")
         found[item.id] = item
     if not found:
         raise ConfigError(f"data.contexts: {path} has no context")
     return Contexts(found)
+
+
+def _fault(item: PromptContext, earlier: Mapping[str, PromptContext]) -> str:
+    """Return why a context cannot be used; empty if it can."""
+    if not item.id:
+        return "a context has no id"
+    if item.id in earlier:
+        return f"a second context has the id {item.id}"
+    for turn in item.shown:
+        if not turn.judgements or turn.judgements[0].verdict == "unjudged":
+            return f"the shown turn {turn.ask.id} has no verdict"
+        if turn.ask.problem != item.problem:
+            return f"the shown turn {turn.ask.id} is about {turn.ask.problem}, not {item.problem}"
+    return ""
 
 
 def write_contexts(path: Path, contexts: Iterable[PromptContext]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import writing
+from tilewright.records.whole_files import write_whole
 
 EXIT_S = 60.0
 """Seconds that a process gets to end after an interrupt: it writes a batch of verdicts."""
@@ -76,7 +77,7 @@ def _add_seconds(folder: Path, name: str, seconds: float) -> None:
     found = seconds_of(folder)
     found[name] = round(found.get(name, 0.0) + seconds, 1)
     with writing(folder):
-        (folder / SECONDS).write_text(json.dumps(found), encoding="utf-8")
+        write_whole(folder / SECONDS, json.dumps(found))
 
 
 def settings_text(changes: dict[str, Any]) -> list[str]:

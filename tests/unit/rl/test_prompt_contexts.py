@@ -44,7 +44,10 @@ def test_contexts_survive_a_file(tmp_path):
         (['{"id": "a"}'], ":1: no context"),
         (["{"], ":1: no context"),
         ([{"id": "a"}, {"id": "a"}], ":2: a second context has the id a"),
-        ([{"id": "a", "shown": (turn("t", judged=False),)}], ":1: a shown turn was not judged"),
+        (["", '{"id": ""}'], ":2: no context"),
+        ([{"id": ""}], ":1: a context has no id"),
+        ([{"id": "a", "shown": (turn("t", judged=False),)}], ":1: the shown turn t has no verdict"),
+        ([{"id": "a", "problem": "q", "shown": (turn("t"),)}], ":1: .* t is about p, not q"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path, lines, said):

@@ -27,7 +27,12 @@ from tilewright.rl.data.conversations import MESSAGES, SFT_SHAPE, TURN_SHAPE, sf
 from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.programs import MIN_SIMILARITY, SeenPrograms
 from tilewright.rl.data.search_rows import GROUP_SHAPE, STEP_SHAPE, group_rows, step_rows
-from tilewright.rl.data.step_contexts import CONTEXT_SHAPE, context_rows
+from tilewright.rl.data.step_contexts import (
+    CONTEXT_SHAPE,
+    STEP_SFT_SHAPE,
+    context_rows,
+    step_sft_rows,
+)
 
 Row = dict[str, Any]
 Format = Literal[
@@ -35,6 +40,7 @@ Format = Literal[
     "sft",
     "rl",
     "steps",
+    "step-sft",
     "groups",
     "actions",
     "contexts",
@@ -47,6 +53,7 @@ FORMATS: dict[str, Row] = {
     "sft": SFT_SHAPE,
     "rl": {"id": "string", "prompt": MESSAGES, "problem": "string"},
     "steps": STEP_SHAPE,
+    "step-sft": STEP_SFT_SHAPE,
     "groups": GROUP_SHAPE,
     "actions": ACTION_SHAPE,
     "contexts": CONTEXT_SHAPE,
@@ -56,6 +63,7 @@ FORMATS: dict[str, Row] = {
 }
 OF_SEARCHES = {
     "steps": step_rows,
+    "step-sft": step_sft_rows,
     "groups": group_rows,
     "actions": action_rows,
     "contexts": context_rows,
@@ -204,7 +212,7 @@ class _Export:
                         learned = self._learned(log, turns, problem)
                         for row in sft_rows(log, turns, problem, learned):
                             yield problem, row
-            case "steps" | "groups" | "actions" | "contexts" as kind:
+            case "steps" | "step-sft" | "groups" | "actions" | "contexts" as kind:
                 yield from OF_SEARCHES[kind](log, partial(self._learns, log))
             case "drkernel-coldstart":
                 yield from self._coldstart(log)

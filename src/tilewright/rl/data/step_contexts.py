@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from typing import Literal
 
 from tilewright.loop.candidate_text import code_of
+from tilewright.records.base import digest_text
 from tilewright.records.events import Turn
 from tilewright.rl.book_world import family_messages
-from tilewright.rl.data.conversations import MESSAGES, Row, columns
+from tilewright.rl.data.conversations import Row, columns
 from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.search_edges import WRITES, SearchFacts, facts_of
-from tilewright.rl.data.search_rows import Learned, Rows
+from tilewright.rl.data.search_rows import Learned, Rows, step_rows
 from tilewright.rl.prompt_contexts import PromptContext
 
 CONTEXT_SHAPE: Row = {**columns("id string, problem string"), "shown": ["string"]}
-STEP_MESSAGES: Row = {**columns("id string, problem string"), "messages": MESSAGES}
+STEP_SFT_SHAPE: Row = {
+    **columns("id string, problem string"),
+    "messages": [columns("role string, content string, weight int64")],
+}
 Which = Literal["best", "all", "first"]
 """Steps whose contexts become prompts: the best one of each search, all kept ones, or the kept
 ones that begin with the reference."""
@@ -35,6 +39,14 @@ def context_rows(log: RunLog, learned: Learned) -> Rows:
             continue
         if learned(known.judged(turn), problem, fits=is_example(turn, known)):
             yield problem, context_of(turn, known, log).row()
+
+
+def step_sft_rows(log: RunLog, learned: Learned) -> Rows:
+    """Yield each step that is an example as a conversation; the loss covers its reply alone."""
+    for problem, row in step_rows(log, learned):
+        asked = [{**message, "weight": 0} for message in row["prompt"]]
+        said = [{**message, "weight": 1} for message in row["completion"]]
+        yield problem, {"id": row["id"], "problem": problem.id, "messages": [*asked, *said]}
 
 
 def contexts_in(log: RunLog, which: Which = "best") -> Iterator[PromptContext]:
@@ -84,5 +96,11 @@ def context_of(turn: Turn, known: SearchFacts, log: RunLog) -> PromptContext:
     """Return the stored context of a step: its problem and its parent."""
     edge = known.edge(turn.ask.id)
     parent = log.turn(edge.parent) if edge is not None and edge.parent else None
-    shown = (known.judged(parent),) if parent is not None else ()
-    return PromptContext(id=f"context/{turn.ask.id}", problem=turn.ask.problem, shown=shown)
+    if parent is None:
+        return PromptContext(id=f"context/{turn.ask.id}", problem=turn.ask.problem, shown=())
+    judged = known.judged(parent)
+    # Requests of two runs may have one id, and a training has requests of its own.
+    name = f"context/{turn.ask.id}/{digest_text(judged.to_json())[:12]}"
+    ask = judged.ask.model_copy(update={"id": f"{name}/shown", "parents": (), "shown_turns": ()})
+    shown = (judged.model_copy(update={"ask": ask}),)
+    return PromptContext(id=name, problem=turn.ask.problem, shown=shown)

@@ -54,13 +54,15 @@ RL = RecipeStage(
         RecipeValue("overrides.sampling.prompts", 64, "ours", "not published", 4),
         RecipeValue("overrides.loss.kl", 0.0, "ours", "not published"),
         RecipeValue("overrides.loss.aggregation", "seq-mean-token-mean", "paper", GRPO),
-        RecipeValue("overrides.loss.clip_high", 0.2, "paper", GRPO),
+        RecipeValue("overrides.loss.clip_high", 0.2, "ours", "not published; as in PPO"),
         RecipeValue("overrides.loss.denominator", "all", "paper", GRPO),
-        RecipeValue("overrides.loss.scale", 1.0, "paper", GRPO),
+        RecipeValue("overrides.loss.scale", 1.0, "ours", "no constant divides the mean"),
         RecipeValue("overrides.profiling.mode", "off", "paper", "not part of the system"),
         RecipeValue("overrides.mismatch.level", "off", "paper", "not part of the system"),
         RecipeValue("overrides.optimizer.learning_rate", 1e-6, "paper", "training", 0.001),
-        RecipeValue("overrides.optimizer.steps", 98, "paper", "1 epoch of 6,302 tasks", 12),
+        RecipeValue(
+            "overrides.optimizer.steps", 98, "ours", "1 epoch of 6,302 tasks, as published", 12
+        ),
         *small_rl(),
     ),
 )

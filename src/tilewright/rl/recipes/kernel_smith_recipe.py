@@ -82,6 +82,7 @@ RL = RecipeStage(
     "GRPO on the stored parents of the best steps; the reward is the gain over the parent.",
     (
         RecipeValue("overrides.reward.function", "relative_to_parent", "paper", "section on RL"),
+        RecipeValue("overrides.reward.speedup_estimate", "estimate", "paper", "no interval"),
         RecipeValue("overrides.advantage.estimator", "grpo", "paper", "section on RL"),
         RecipeValue("overrides.advantage.divide_by_std", True, "paper", GRPO),
         RecipeValue("overrides.advantage.ddof", 0, "ours", "not published"),
@@ -90,9 +91,9 @@ RL = RecipeStage(
         RecipeValue("overrides.sampling.prompts", 32, "ours", "not published", 8),
         RecipeValue("overrides.loss.kl", 0.0, "ours", "not published"),
         RecipeValue("overrides.loss.aggregation", "seq-mean-token-mean", "paper", GRPO),
-        RecipeValue("overrides.loss.clip_high", 0.2, "paper", GRPO),
+        RecipeValue("overrides.loss.clip_high", 0.2, "ours", "not published; as in PPO"),
         RecipeValue("overrides.loss.denominator", "all", "paper", GRPO),
-        RecipeValue("overrides.loss.scale", 1.0, "paper", GRPO),
+        RecipeValue("overrides.loss.scale", 1.0, "ours", "no constant divides the mean"),
         RecipeValue("overrides.profiling.mode", "off", "paper", "not part of the system"),
         RecipeValue("overrides.mismatch.level", "off", "paper", "not part of the system"),
         RecipeValue("overrides.optimizer.learning_rate", 1e-6, "ours", "not published", 0.001),
@@ -100,6 +101,7 @@ RL = RecipeStage(
         *small_rl(),
     ),
     _contexts,
+    needs_contexts=True,
 )
 
 RECIPE = Recipe(
@@ -114,6 +116,6 @@ RECIPE = Recipe(
         "A_i = (r_i - mean(r)) / (std(r) + epsilon) over the group   (GRPO, Shao et al. 2024)",
     ),
     stages=(SFT, RL),
-    data="conversations of steps, contexts (`tilewright data export --format contexts`), their "
-    "problems, and a model that can write Triton",
+    data="steps and contexts of searches (`tilewright data export --format step-sft` and "
+    "`contexts`), their problems, and a model that can write Triton",
 )

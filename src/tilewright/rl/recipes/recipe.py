@@ -83,6 +83,8 @@ class RecipeStage:
     values: tuple[RecipeValue, ...]
     prepare: Prepare | None = None
     """Writes the data of the stage at the scale `small`."""
+    needs_contexts: bool = False
+    """Whether its prompts show stored contexts."""
 
     def changes(self, scale: Scale) -> dict[str, Any]:
         """Return the settings of the stage by dotted path, without those that it leaves alone."""
@@ -134,6 +136,8 @@ class Recipe:
         """Yield the variants of some names, or raise `ConfigError`."""
         known = {item.name: item for item in self.variants}
         for name in names:
+            if name in {item.name for item in self.stages}:
+                raise ConfigError(f"{self.name}: a variant and a stage are both called {name!r}")
             if name not in known:
                 listed = ", ".join(known) or "none"
                 raise ConfigError(f"{self.name} has no variant {name!r}; variants: {listed}")

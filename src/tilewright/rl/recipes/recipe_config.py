@@ -21,6 +21,15 @@ REHEARSAL_SEEDS = 3
 """Seeds of a rehearsal: each must improve on its own start."""
 
 
+GIVEN = {
+    "seed": "the setting seeds gives each seed",
+    "model.path": "the setting model gives the first model, and each stage the next one",
+    "data.conversations": "give the setting conversations",
+    "data.contexts": "give the setting contexts",
+}
+"""Settings of a stage that the recipe gives, and what to set instead."""
+
+
 class RecipeConfig(Section):
     """Every setting of `tilewright train recipe`."""
 
@@ -86,23 +95,53 @@ def check_recipe(recipe: Recipe, config: RecipeConfig) -> None:
     Raises:
         ConfigError: a setting is wrong; the message names it.
     """
-    for name in config.changes:
+    for name, changes in config.changes.items():
         recipe.stage(name)
+        for path in _flat(changes):
+            if path in GIVEN:
+                raise ConfigError(f"changes.{name}.{path}: {GIVEN[path]}")
     variants = list(recipe.chosen_variants(config.variants))
     if config.scale == "paper" and not config.model:
         raise ConfigError("the scale paper trains a given model: set model, or scale: small")
-    if config.scale == "paper" and not config.conversations:
-        raise ConfigError(f"the scale paper needs conversations: {recipe.data}")
-    family = config.problems.startswith("nano/")
-    if not config.conversations and not family:
-        raise ConfigError(
-            f"problems is {config.problems}: without conversations, supervised learning needs "
-            "problems of the family nano"
-        )
+    _check_data(recipe, config)
     for stage in recipe.stages:
         stage_settings(recipe, stage, config)
     for variant in variants:
         stage_settings(recipe, recipe.stage(variant.stage), config, variant.changes)
+
+
+def _check_data(recipe: Recipe, config: RecipeConfig) -> None:
+    """Refuse a run whose stages lack data, or whose files are not there."""
+    verbs = {stage.verb for stage in recipe.stages}
+    needed = {"conversations": "sft" in verbs and not config.conversations}
+    needed["contexts"] = any(s.needs_contexts for s in recipe.stages) and not config.contexts
+    for name in (name for name, lacks in needed.items() if lacks):
+        if config.scale == "paper":
+            raise ConfigError(f"the scale paper needs {name}: {recipe.data}")
+        if not config.problems.startswith("nano/"):
+            raise ConfigError(
+                f"problems is {config.problems}: without {name}, the scale small needs problems of "
+                "the family nano"
+            )
+        if not config.verdicts:
+            raise ConfigError(
+                f"without {name}, the scale small needs verdicts: synthetic, or a store"
+            )
+    for name in (*config.conversations, *filter(None, (config.contexts, config.model))):
+        if not Path(name).exists():
+            raise ConfigError(f"{name}: no such file or folder")
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return settings by dotted path; `{a: {b: 1}}` and `{a.b: 1}` are the same."""
+    found: dict[str, Any] = {}
+    for name, value in tree.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, dict):
+            found |= _flat(value, f"{path}.")
+        else:
+            found[path] = value
+    return found
 
 
 def stage_tree(
@@ -116,15 +155,18 @@ def stage_tree(
         "data.held_out": config.held_out,
     }
     if config.verdicts:
-        found |= {"world": BOOK, "verdicts": config.verdicts}
+        store = SYNTHETIC if config.is_synthetic else str(Path(config.verdicts).resolve())
+        found |= {"world": BOOK, "verdicts": store}
     found |= changes or {}
-    found |= config.changes.get(stage.name, {})
+    found |= _flat(config.changes.get(stage.name, {}))
     tree: dict[str, Any] = {}
     for path, value in found.items():
         *parents, last = path.split(".")
         place = tree
         for name in parents:
             place = place.setdefault(name, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"{path}: {name} is a value and no section")
         place[last] = value
     return tree
 

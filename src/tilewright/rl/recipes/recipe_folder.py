@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 import yaml
 
 from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.records.file_lock import try_lock
+from tilewright.records.whole_files import write_whole
 from tilewright.rl.recipes.recipe import Recipe, RecipeStage, Variant, find_recipe
 from tilewright.rl.recipes.recipe_config import RecipeConfig
 from tilewright.rl.study.study_config import first_difference
 from tilewright.rl.study.study_folder import finished_model
 
-RECIPE, LOGS = "recipe.yaml", "logs"
+RECIPE, LOGS, LOCK = "recipe.yaml", "logs", "lock"
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,8 @@ class StageRun:
     @property
     def name(self) -> str:
         """The name of its folder."""
-        if self.stage.verb == "sft":
-            return self.stage.name
-        return f"{self.variant.name if self.variant else self.stage.name}-{self.seed}"
+        name = self.variant.name if self.variant else self.stage.name
+        return name if self.stage.verb == "sft" else f"{name}-{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class RecipeFolder:
         """
         place = self.recipe.stages.index(run.stage)
         if place == 0:
-            return self.config.model
+            return str(Path(self.config.model).resolve()) if self.config.model else ""
         before = self.recipe.stages[place - 1]
         found = finished_model(self.place(StageRun(before, run.seed)))
         return str(found or "")
@@ -93,9 +95,23 @@ def open_recipe(path: Path, recipe: Recipe, config: RecipeConfig) -> RecipeFolde
             )
     else:
         with writing(path):
-            path.mkdir(parents=True, exist_ok=True)
-            recorded.write_text(yaml.safe_dump(tree, sort_keys=False), encoding="utf-8")
+            write_whole(recorded, yaml.safe_dump(tree, sort_keys=False))
     return RecipeFolder(path.resolve(), recipe, config)
+
+
+@contextmanager
+def held(folder: RecipeFolder) -> Iterator[None]:
+    """Hold a folder for this process: two would train one stage twice.
+
+    Raises:
+        ConfigError: another process has it.
+    """
+    with writing(folder.path):
+        opened = (folder.path / LOCK).open("w")
+    with opened as file:
+        if not try_lock(file):
+            raise ConfigError(f"another process trains in {folder.path}; wait for it, or stop it")
+        yield
 
 
 def read_recipe(path: Path) -> RecipeFolder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ FIGURES = {
     "rejected": "rejected",
     "coverage": "coverage",
     "fast@1.2": "fast@1.2",
-    "not_triton": "passes and is not Triton",
+    "not_triton": "passes the tests and is not Triton",
 }
 """The figures of the table of trainings, and their headings."""
 CHARTED = {
@@ -133,6 +132,7 @@ def _trainings(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
     yield ""
     yield "The reward at the start is that of the first batch, which is sampled before any update."
     yield f"The other columns are means over the last {folder.config.last_steps} steps."
+    yield "`fast@1.2` is the share of programs that are correct and more than 1.2 times as fast."
     yield ""
     heads = ["training", "programs", "reward at the start", "reward", "difference, 95 %"]
     heads += FIGURES.values()
@@ -145,9 +145,10 @@ def _trainings(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
             cells += [""] * 4
         else:
             cells += [str(gain.programs), f"{gain.start:.3f}", f"{gain.end:.3f}"]
-            cells.append(f"{gain.end - gain.start:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]")
+            ends = "" if gain.low is None else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
+            cells.append(f"{gain.end - gain.start:+.3f}{ends}")
         values = [last_value(item.figures, name, folder.config.last_steps) for name in FIGURES]
-        cells += ["" if value is None else f"{value:.3f}" for value in values]
+        cells += ["not measured" if value is None else f"{value:.3f}" for value in values]
         yield f"| {' | '.join(cells)} |"
     yield ""
 
@@ -158,7 +159,14 @@ def _variants(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
         return
     yield "## Variants"
     yield ""
-    heads = "variant", "statement of the paper", "figure", "predicted", "seen", "resolved"
+    heads = (
+        "variant",
+        "statement of the paper",
+        "figure",
+        "predicted",
+        "seen",
+        "larger than the noise",
+    )
     yield f"| {' | '.join(heads)} |"
     yield "| --- " * len(heads) + "|"
     for variant in chosen:
@@ -166,7 +174,7 @@ def _variants(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
         seen = "not there yet" if found.seen is None else f"{found.seen:+.3f}"
         if found.low is not None:
             seen += f" [{found.low:+.3f}, {found.high:+.3f}]"
-        resolved = "yes" if found.is_resolved else "not resolved"
+        resolved = "yes" if found.is_resolved else "no: not resolved"
         cells = variant.name, variant.statement, variant.figure, f"{variant.predicted:+.2f}"
         yield f"| {' | '.join((*cells, seen, resolved))} |"
     yield ""
@@ -178,9 +186,3 @@ def _series(trained: list[Trained], name: str) -> dict[str, list[list[float | No
         label = item.run.variant.name if item.run.variant else item.run.stage.name
         found.setdefault(label, []).append([step.get(name) for step in item.figures])
     return found
-
-
-def mean_gain(trained: list[Trained]) -> float | None:
-    """Return the mean difference of the reward over the trainings of the recipe itself."""
-    gains = [i.gain.end - i.gain.start for i in trained if i.gain and i.run.variant is None]
-    return statistics.fmean(gains) if gains else None

@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.loop.candidate_text import code_of
-from tilewright.loop.estimates import NORMAL_95
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import EvalSummary, Turn, TurnFinished
 from tilewright.rl.prompt_contexts import contexts_of_run
 from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
+from tilewright.rl.study.directions import STUDENT_95
 from tilewright.rl.study.study_folder import TRAINED, run_in
 from tilewright.rl.training_config import TrainConfig
 from tilewright.scoring.rewards import without_checks
-
-Rewards = dict[str, list[float]]
-"""Rewards of judged turns, by problem."""
 
 
 @dataclass(frozen=True)
@@ -27,45 +24,84 @@ class Gain:
     """The mean reward of a training's last steps against that of its first one.
 
     The first batch is sampled before any update, so it shows the model that the training began
-    with. The interval is of the mean over problems, for these problems.
+    with. Both means are over the problems that both have, or over all if they share none.
     """
 
     start: float
     end: float
-    low: float
-    high: float
-    """Ends of the 95 % interval of the difference."""
+    low: float | None
+    high: float | None
+    """Ends of the 95 % interval of the difference; `None`: some problem has too few observations.
+    An observation is a trajectory, or all of a stored context's trajectories."""
     programs: int
     """Programs that the training had judged."""
 
 
+@dataclass(frozen=True)
+class Observation:
+    """The mean reward of trajectories that depend on each other."""
+
+    problem: str
+    reward: float
+    programs: int
+
+
 def gain_of(place: Path, settings: TrainConfig, last_steps: int) -> Gain | None:
     """Return what a training gained; `None`: its log has no two steps with judged turns."""
-    by_step = rewards_by_step(place, settings)
+    by_step = observations(place, settings)
     steps = sorted(by_step)
     if len(steps) < 2:
         return None
-    first, last = by_step[steps[0]], _joined([by_step[step] for step in steps[1:][-last_steps:]])
-    shared = sorted(first.keys() & last.keys())
-    if not shared:
-        return None
-    start = statistics.fmean(statistics.fmean(first[name]) for name in shared)
-    end = statistics.fmean(statistics.fmean(last[name]) for name in shared)
-    half = NORMAL_95 * math.sqrt(
-        sum(_variance_of_mean(part[name]) for name in shared for part in (first, last))
-    ) / len(shared)  # fmt: skip
-    programs = sum(len(values) for step in by_step.values() for values in step.values())
+    last = [item for step in steps[1:][-last_steps:] for item in by_step[step]]
+    first, shared = by_step[steps[0]], {item.problem for item in by_step[steps[0]]}
+    shared &= {item.problem for item in last}
+    parts = [_values(part, shared) for part in (first, last)]
+    start, end = (statistics.fmean(map(statistics.fmean, part.values())) for part in parts)
+    programs = sum(item.programs for step in by_step.values() for item in step)
+    half = _half_width([list(part.values()) for part in parts])
+    if half is None:
+        return Gain(start, end, None, None, programs)
     return Gain(start, end, end - start - half, end - start + half, programs)
 
 
-def rewards_by_step(place: Path, settings: TrainConfig) -> dict[str, Rewards]:
-    """Return the rewards of judged turns that a training learned from, by batch and problem."""
+def _values(part: list[Observation], shared: set[str]) -> dict[str, list[float]]:
+    """Return the rewards by problem, of the shared ones; without shared ones, all together."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for item in part:
+        if not shared or item.problem in shared:
+            found[item.problem if shared else ""].append(item.reward)
+    return found
+
+
+def _half_width(parts: list[list[list[float]]]) -> float | None:
+    """Return half of the 95 % interval of a difference of means over problems.
+
+    Student's quantile with the degrees of freedom of Welch 1947 and Satterthwaite 1946.
+    """
+    terms = []
+    for part in parts:
+        for values in part:
+            if len(values) < 2:
+                return None
+            variance = statistics.variance(values) / len(values) / len(part) ** 2
+            terms.append((variance, len(values) - 1))
+    whole = math.fsum(variance for variance, _ in terms)
+    if whole == 0:
+        return 0.0
+    degrees = whole**2 / math.fsum(variance**2 / free for variance, free in terms)
+    place = min(max(int(degrees), 1), len(STUDENT_95))
+    return STUDENT_95[place - 1] * math.sqrt(whole)
+
+
+def observations(place: Path, settings: TrainConfig) -> dict[str, list[Observation]]:
+    """Return the observations of judged turns that a training learned from, by batch."""
     run, section = run_in(place), settings.estimator().reward
     reward, checks = find_reward(section.function), settings.settings.reward.checks
-    found: dict[str, Rewards] = defaultdict(lambda: defaultdict(list))
     if run is None or not (run / EVENTS).exists():
         return {}
-    known = {name: _paid(turn, checks) for name, turn in contexts_of_run(run).turns().items()}
+    stored = contexts_of_run(run).turns()
+    known = {name: _paid(turn, checks) for name, turn in stored.items()}
+    rewards: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for event in read_events(run, left_out=lambda _: None):
         if not isinstance(event, TurnFinished) or not event.turn.ask.id.startswith(TRAINED):
             continue
@@ -74,11 +110,18 @@ def rewards_by_step(place: Path, settings: TrainConfig) -> dict[str, Rewards]:
         if verdict is None:
             continue
         before = known.get(parent[0]) if parent else None
-        judged = JudgedTurn(verdict, code_of(turn), before, bool(parent))
-        value = reward.reward(judged, section)
+        value = reward.reward(JudgedTurn(verdict, code_of(turn), before, bool(parent)), section)
         if value is not None:
-            found[turn.ask.id.partition("/")[0]][turn.ask.problem].append(value)
-    return found
+            unit = turn.ask.id.rpartition("#" if stored else ".")[0]
+            batch = turn.ask.id.partition("/")[0]
+            rewards[batch][turn.ask.problem, unit].append(value)
+    return {
+        batch: [
+            Observation(problem, statistics.fmean(values), len(values))
+            for (problem, _), values in found.items()
+        ]
+        for batch, found in rewards.items()
+    }
 
 
 def _paid(turn: Turn, checks: bool) -> EvalSummary | None:
@@ -86,15 +129,3 @@ def _paid(turn: Turn, checks: bool) -> EvalSummary | None:
     if verdict is None or verdict.verdict == "unjudged":
         return None
     return verdict if checks else without_checks(verdict)
-
-
-def _joined(parts: list[Rewards]) -> Rewards:
-    found: Rewards = defaultdict(list)
-    for part in parts:
-        for name, values in part.items():
-            found[name] += values
-    return found
-
-
-def _variance_of_mean(values: list[float]) -> float:
-    return statistics.variance(values) / len(values) if len(values) > 1 else 0.0

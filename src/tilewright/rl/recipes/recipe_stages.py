@@ -67,7 +67,7 @@ def data_of(folder: RecipeFolder, stage: RecipeStage) -> dict[str, Any]:
         return {"data.conversations": files}
     if stage.verb == "rl" and config.contexts:
         return {"data.contexts": str(Path(config.contexts).resolve())}
-    if stage.prepare is None:
+    if stage.prepare is None or config.scale != "small":
         return {}
     group = config.problems.partition("/")[2]
     return stage.prepare(RecipeData(folder.path, group, config.verdicts))

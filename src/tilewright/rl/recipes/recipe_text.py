@@ -7,7 +7,9 @@ from typing import Any
 
 from tilewright.rl.recipes.recipe import MARKS, Recipe, RecipeValue
 
-LEGEND = "[P]: value of the paper; [D]: our decision, because the paper is silent"
+LEGEND = (
+    "[P]: value of the paper, or of a method that it names; [D]: our decision, for the reason given"
+)
 
 
 def explain_recipe(recipe: Recipe) -> str:

@@ -55,18 +55,32 @@ def searches(tmp_path_factory):
 )
 def test_the_contexts_of_twelve_programs(tmp_path, which, wanted):
     with closing(RunLog(twelve(tmp_path / "run"), refuse)) as log:
-        found = {item.id: [t.ask.id for t in item.shown] for item in contexts_in(log, which)}
-    assert found == {f"context/{name}": shown for name, shown in wanted.items()}
+        contexts = list(contexts_in(log, which))
+        codes = {turn.ask.id: code_of(turn) for turn in log.turns()}
+    found = {item.id.split("/")[1]: list(map(code_of, item.shown)) for item in contexts}
+    assert found == {name: [codes[one] for one in shown] for name, shown in wanted.items()}
+    shown = [turn.ask.id for item in contexts for turn in item.shown]
+    assert len(shown) == len(set(shown))
+    assert not set(shown) & set(codes), "a shown turn has an id of its own"
 
 
 def test_the_export_has_the_contexts_of_the_best_steps(tmp_path):
     rows = exported(twelve(tmp_path / "run"), "contexts")
     found = [PromptContext.model_validate(row) for row in rows]
-    assert [(item.id, len(item.shown)) for item in found] == [
-        ("context/best", 1),
-        ("context/other", 0),
+    assert [(item.id.split("/")[1], len(item.shown)) for item in found] == [
+        ("best", 1),
+        ("other", 0),
     ]
     assert found[0].shown[0].judgements[0].speedup == 1.0
+
+
+def test_the_steps_are_conversations_whose_reply_alone_is_learned(tmp_path):
+    run = twelve(tmp_path / "run")
+    rows, steps = exported(run, "step-sft"), exported(run, "steps")
+    assert [row["id"] for row in rows] == [row["id"] for row in steps]
+    for row, step in zip(rows, steps, strict=True):
+        assert [m["weight"] for m in row["messages"]] == [0] * len(step["prompt"]) + [1]
+        assert row["messages"][-1]["content"] == step["completion"][0]["content"]
 
 
 def test_a_scripted_search_is_a_run_folder_and_repeats_itself(searches):

@@ -62,8 +62,34 @@ def test_the_scale_paper_needs_a_model_and_conversations():
     with pytest.raises(ConfigError, match="needs conversations"):
         check_recipe(recipe, config.model_copy(update={"model": "model"}))
     own = config.model_copy(update={"scale": "small", "problems": "bundled", "verdicts": ""})
-    with pytest.raises(ConfigError, match="problems of the family nano"):
+    with pytest.raises(ConfigError, match="the family nano"):
         check_recipe(recipe, own)
+    without = rehearsal(verdicts="")
+    with pytest.raises(ConfigError, match="needs verdicts: synthetic, or a store"):
+        check_recipe(recipe, without)
+
+
+def test_contexts_and_files_are_looked_for_before_anything_runs(tmp_path):
+    recipe, rows = find_recipe("kernel_smith"), tmp_path / "rows.jsonl"
+    rows.write_text("{}")
+    given = {"scale": "paper", "model": str(tmp_path), "conversations": (str(rows),)}
+    with pytest.raises(ConfigError, match="the scale paper needs contexts"):
+        check_recipe(recipe, rehearsal(**given))
+    with pytest.raises(ConfigError, match=r"none\.jsonl: no such file"):
+        check_recipe(recipe, rehearsal(**given, contexts=str(tmp_path / "none.jsonl")))
+
+
+def test_changes_may_be_nested_and_may_not_give_what_the_recipe_gives():
+    recipe = find_recipe("autotriton")
+    nested = rehearsal(changes={"rl": {"overrides": {"optimizer": {"steps": 3}}}})
+    dotted = rehearsal(changes={"rl": {"overrides.optimizer.steps": 3}})
+    stage = recipe.stages[1]
+    assert stage_tree(stage, nested) == stage_tree(stage, dotted)
+    for path, said in (("seed", "seeds"), ("model.path", "model"), ("data.contexts", "contexts")):
+        with pytest.raises(ConfigError, match=f"changes.rl.{path}: .*{said}"):
+            check_recipe(recipe, rehearsal(changes={"rl": {path: 1}}))
+    with pytest.raises(ConfigError, match="preset is a value and no section"):
+        check_recipe(find_recipe("dr_kernel"), rehearsal(changes={"rl": {"preset.x": 1}}))
 
 
 def test_changes_replace_settings_of_their_stage_alone():

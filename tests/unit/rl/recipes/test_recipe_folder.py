@@ -8,7 +8,7 @@ import yaml
 from tilewright.errors import ConfigError, RecordError
 from tilewright.rl.recipes.recipe import find_recipe
 from tilewright.rl.recipes.recipe_config import load_recipe_config, rehearsal
-from tilewright.rl.recipes.recipe_folder import RECIPE, open_recipe, read_recipe
+from tilewright.rl.recipes.recipe_folder import RECIPE, held, open_recipe, read_recipe
 
 AUTOTRITON = find_recipe("autotriton")
 CONFIG = rehearsal(seeds=2, variants=("without-rule",))
@@ -55,6 +55,14 @@ def test_a_folder_keeps_its_recipe_and_its_settings(tmp_path):
         open_recipe(tmp_path, AUTOTRITON, CONFIG.model_copy(update={"seeds": 3}))
     with pytest.raises(ConfigError, match="another value of recipe"):
         open_recipe(tmp_path, find_recipe("dr_kernel"), CONFIG.model_copy(update={"variants": ()}))
+
+
+def test_two_processes_cannot_train_in_one_folder(tmp_path):
+    folder = open_recipe(tmp_path, AUTOTRITON, CONFIG)
+    with held(folder), pytest.raises(ConfigError, match="another process trains"), held(folder):
+        pass
+    with held(folder):
+        pass
 
 
 def test_damaged_and_missing_files_are_named(tmp_path):

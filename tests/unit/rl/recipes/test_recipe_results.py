@@ -84,7 +84,8 @@ def test_the_gain_is_the_difference_of_the_means_with_its_interval(tmp_path):
     # Without checks, as the recipe says, the rejected program passes the tests. The unjudged turn
     # has no reward, and problem q is not in the first batch.
     first, last = [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]
-    half = 1.959964 * math.sqrt(statistics.variance(first) / 3)
+    # Two degrees of freedom: the last rewards have no variance.
+    half = 4.303 * math.sqrt(statistics.variance(first) / 3)
     assert (gain.start, gain.end) == (statistics.fmean(first), statistics.fmean(last))
     assert gain.low == pytest.approx(2 / 3 - half, abs=1e-4)
     assert gain.high == pytest.approx(2 / 3 + half, abs=1e-4)

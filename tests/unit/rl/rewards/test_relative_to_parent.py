@@ -59,8 +59,8 @@ def test_a_reference_has_the_speed_1():
     assert paid(summary("correct", 2.0), summary("correct", 1.5), section=low) == pytest.approx(1.2)
 
 
-def test_a_turn_without_a_known_ratio_is_left_out_unless_it_is_wrong():
+def test_a_turn_without_a_known_ratio_is_left_out_and_repairs_are_not_punished():
     for parent in (None, summary("incorrect"), summary("correct")):
         assert paid(summary("correct", 2.0), parent) is None
-        assert paid(summary("failed"), parent) == 0.0
+        assert paid(summary("failed"), parent) is None
     assert paid(summary("correct"), summary("correct", 2.0)) is None
