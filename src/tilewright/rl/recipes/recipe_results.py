@@ -38,7 +38,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Observation:
+class GainObservation:
     """The mean reward of trajectories that depend on each other."""
 
     problem: str
@@ -64,7 +64,7 @@ def gain_of(place: Path, settings: TrainConfig, last_steps: int) -> Gain | None:
     return Gain(start, end, end - start - half, end - start + half, programs)
 
 
-def _values(part: list[Observation], shared: set[str]) -> dict[str, list[float]]:
+def _values(part: list[GainObservation], shared: set[str]) -> dict[str, list[float]]:
     """Return the rewards by problem, of the shared ones; without shared ones, all together."""
     found: dict[str, list[float]] = defaultdict(list)
     for item in part:
@@ -93,7 +93,7 @@ def _half_width(parts: list[list[list[float]]]) -> float | None:
     return STUDENT_95[place - 1] * math.sqrt(whole)
 
 
-def observations(place: Path, settings: TrainConfig) -> dict[str, list[Observation]]:
+def observations(place: Path, settings: TrainConfig) -> dict[str, list[GainObservation]]:
     """Return the observations of judged turns that a training learned from, by batch."""
     run, section = run_in(place), settings.estimator().reward
     reward, checks = find_reward(section.function), settings.settings.reward.checks
@@ -117,7 +117,7 @@ def observations(place: Path, settings: TrainConfig) -> dict[str, list[Observati
             rewards[batch][turn.ask.problem, unit].append(value)
     return {
         batch: [
-            Observation(problem, statistics.fmean(values), len(values))
+            GainObservation(problem, statistics.fmean(values), len(values))
             for (problem, _), values in found.items()
         ]
         for batch, found in rewards.items()
