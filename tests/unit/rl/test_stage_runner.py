@@ -30,8 +30,8 @@ def test_the_status_and_the_last_line_of_a_command_are_returned(tmp_path):
 def test_a_command_is_interrupted_when_the_time_is_over(tmp_path):
     began, before = time.monotonic(), set(psutil.Process().children())
     with pytest.raises(OutOfTime):
-        run_command(SLOW, tmp_path / "log", time.monotonic() + 1.0, lambda _: None)
-    assert time.monotonic() - began < 30.0
+        run_command(SLOW, tmp_path / "log", time.monotonic() + 4.0, lambda _: None)
+    assert time.monotonic() - began < 45.0
     assert set(psutil.Process().children()) <= before
 
 
