@@ -88,7 +88,7 @@ RL = RecipeStage(
         RecipeValue("overrides.advantage.ddof", 0, "ours", "not published"),
         RecipeValue("overrides.sampling.turns", 1, "paper", "single turn"),
         RecipeValue("overrides.sampling.rollouts", 8, "paper", "8 samples of a prompt"),
-        RecipeValue("overrides.sampling.prompts", 32, "ours", "not published", 8),
+        RecipeValue("overrides.sampling.prompts", 32, "ours", "not published", 16),
         RecipeValue("overrides.loss.kl", 0.0, "ours", "not published"),
         RecipeValue("overrides.loss.aggregation", "seq-mean-token-mean", "paper", GRPO),
         RecipeValue("overrides.loss.clip_high", 0.2, "ours", "not published; as in PPO"),
