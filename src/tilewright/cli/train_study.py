@@ -18,7 +18,7 @@ from tilewright.errors import ConfigError, InfrastructureError, writing
 
 STUDY = "tilewright.rl.study"
 STAGES, LOG, PAGES = f"{STUDY}.stages", f"{STUDY}.study_log", f"{STUDY}.study_page"
-PACKING = f"{STUDY}.packing"
+PACKING, RUNNER = f"{STUDY}.packing", "tilewright.rl.stage_runner"
 FOLDERS, SETTINGS, GATES = f"{STUDY}.study_folder", f"{STUDY}.study_config", f"{STUDY}.gate_run"
 SCALINGS = f"{STUDY}.scaling_run"
 GATE_FAILED = 1
@@ -84,7 +84,7 @@ def _run(config: Any, target: Path, minutes: int, *, as_json: bool) -> int:  # n
             progress.note("the gate fails; no arm was run. Change the mix, and give another --out")
             _print_gate(rows, as_json=as_json)
             return GATE_FAILED
-    found = log.study_log(opened, stages.seconds_of(opened))
+    found = log.study_log(opened, _module(RUNNER).seconds_of(opened.path))
     log.write_log(opened.path / log.LOG, found)
     _write_pages(opened.path, found)
     left = list(done.left)

@@ -200,7 +200,8 @@ class EvalReport(Record):
     speedup_low: float | None = Field(default=None, gt=0)
     speedup_high: float | None = Field(default=None, gt=0)
     conclusion: Literal["faster", "slower", "no measurable difference"] | None = None
-    """Of the interval of `speedup`; `None` without an interval."""
+    """Whether the interval of `speedup` lies above 1, below 1, or contains 1; `None` without an
+    interval."""
     outcome: Outcome
     findings: tuple[Finding, ...] = ()
     labels: tuple[Label, ...] = ()

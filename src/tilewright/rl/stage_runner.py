@@ -63,7 +63,7 @@ def run_stages(
         except OutOfTime:
             break
         finally:
-            _add_seconds(folder, stage.name, time.monotonic() - began)
+            add_seconds(folder, stage.name, time.monotonic() - began)
     return [stage.name for stage in listed if not stage.is_done()]
 
 
@@ -73,7 +73,8 @@ def seconds_of(folder: Path) -> dict[str, float]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
-def _add_seconds(folder: Path, name: str, seconds: float) -> None:
+def add_seconds(folder: Path, name: str, seconds: float) -> None:
+    """Add seconds to those of a stage."""
     found = seconds_of(folder)
     found[name] = round(found.get(name, 0.0) + seconds, 1)
     with writing(folder):

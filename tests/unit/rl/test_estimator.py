@@ -1,4 +1,6 @@
-"""What the three presets make of one fixed batch; a change of the estimator may not change it.
+"""Each of the three presets gives recorded numbers for one fixed batch.
+
+A test fails if a change of the estimator changes one of them.
 
 `python tests/unit/rl/test_estimator.py` writes the file again, after a deliberate change.
 """

@@ -19,14 +19,15 @@ from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError, RecordError, writing
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
-from tilewright.records.whole_files import write_whole
 from tilewright.rl.book_world import LiveEvaluator
 from tilewright.rl.data.cold_start import cold_start
 from tilewright.rl.stage_runner import (
     MIN_STAGE_S,
     OutOfTime,
     Shown,
+    add_seconds,
     run_command,
+    seconds_of,
     settings_text,
 )
 from tilewright.rl.study import study_folder
@@ -159,7 +160,7 @@ def run_stages(folder: StudyFolder, until: float, shown: Shown) -> StagesLeft:
         except ArmFailed as error:
             failed.append(str(error))
         finally:
-            _add_seconds(folder, stage.name, time.monotonic() - began)
+            add_seconds(folder.path, stage.name, time.monotonic() - began)
     left = [stage.name for stage in stages if not stage.is_done()]
     return StagesLeft(tuple(left), tuple(failed))
 
@@ -171,25 +172,12 @@ def _check_store(folder: StudyFolder) -> None:
         VerdictStore.read(folder.path / study_folder.STORE, key)
 
 
-def seconds_of(folder: StudyFolder) -> dict[str, float]:
-    """Return the seconds of each stage so far, over all invocations."""
-    path = folder.path / study_folder.SECONDS
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-
-
 def estimate_s(folder: StudyFolder, left: Sequence[str]) -> float | None:
     """Estimate the seconds of the arms that are left from those of finished ones."""
     arms = [name for name in left if name.startswith("arm ")]
-    done = [s for name, s in seconds_of(folder).items() if name.startswith("arm ")
+    done = [s for name, s in seconds_of(folder.path).items() if name.startswith("arm ")
             and name not in left]  # fmt: skip
     return len(arms) * sum(done) / len(done) if done else None
-
-
-def _add_seconds(folder: StudyFolder, name: str, seconds: float) -> None:
-    found = seconds_of(folder)
-    found[name] = round(found.get(name, 0.0) + seconds, 1)
-    with writing(folder.path):
-        write_whole(folder.path / study_folder.SECONDS, json.dumps(found))
 
 
 def _evaluates(

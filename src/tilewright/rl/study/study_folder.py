@@ -15,7 +15,7 @@ from tilewright.records.whole_files import write_whole
 from tilewright.rl.study.study_config import StudyConfig, first_difference
 
 STUDY, TRAINING, CONVERSATIONS = "study.yaml", "training.yaml", "conversations.jsonl"
-STORE, SECONDS = "verdicts.jsonl.gz", "seconds.json"
+STORE = "verdicts.jsonl.gz"
 GATE, GATE_REFUSED = "gate.json", "gate-refused.json"
 """The lines of a gate that let the arms run, and those of one that does not."""
 COLD, ARMS, SAMPLES, SCALED, LOGS = "cold", "arms", "gate", "scaling", "logs"
