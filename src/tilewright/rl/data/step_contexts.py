@@ -7,7 +7,6 @@ parent of a step and nothing later, so no prompt contains the answer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from tilewright.loop.candidate_text import code_of
 from tilewright.records.base import digest_text
@@ -24,9 +23,6 @@ STEP_SFT_SHAPE: Row = {
     **columns("id string, problem string"),
     "messages": [columns("role string, content string, weight int64")],
 }
-Which = Literal["best", "all", "first"]
-"""Steps whose contexts become prompts: the best one of each search, all kept ones, or the kept
-ones that begin with the reference."""
 
 
 def context_rows(log: RunLog, learned: Learned) -> Rows:
@@ -49,14 +45,12 @@ def step_sft_rows(log: RunLog, learned: Learned) -> Rows:
         yield problem, {"id": row["id"], "problem": problem.id, "messages": [*asked, *said]}
 
 
-def contexts_in(log: RunLog, which: Which = "best") -> Iterator[PromptContext]:
-    """Yield the contexts of the steps of a log, each one once."""
+def contexts_in(log: RunLog) -> Iterator[PromptContext]:
+    """Yield the contexts of the best steps of a log, each one once."""
     known, seen = facts_of(log.events()), set[tuple[str, tuple[str, ...]]]()
     best = known.best_steps()
     for turn in log.turns():
-        is_first = not turn.ask.parents
-        chosen = {"best": turn.ask.id in best, "all": True, "first": is_first}[which]
-        if not chosen or not is_example(turn, known):
+        if turn.ask.id not in best or not is_example(turn, known):
             continue
         found = context_of(turn, known, log)
         key = (found.problem, tuple(code_of(item) for item in found.shown))

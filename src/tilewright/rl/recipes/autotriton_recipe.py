@@ -8,10 +8,9 @@ from __future__ import annotations
 from functools import partial
 
 from tilewright.rl.data.cold_start import ColdStartMix
+from tilewright.rl.recipes.grpo_values import grpo_values
 from tilewright.rl.recipes.recipe import Recipe, RecipeStage, RecipeValue, Variant
 from tilewright.rl.recipes.small_scale import cold_start_rows, small_rl, small_sft
-
-GRPO = "GRPO, Shao et al. 2024, equation 3"
 
 SFT = RecipeStage(
     "sft",
@@ -46,19 +45,9 @@ RL = RecipeStage(
             "paper_minimal is the published rule; later papers found kernels that only decorate",
         ),
         RecipeValue("settings.reward.checks", False, "paper", "the tests alone decide"),
-        RecipeValue("overrides.advantage.estimator", "grpo", "paper", "section on training"),
-        RecipeValue("overrides.advantage.divide_by_std", True, "paper", GRPO),
-        RecipeValue("overrides.advantage.ddof", 1, "ours", "not published; as TRL and verl do"),
-        RecipeValue("overrides.sampling.turns", 1, "paper", "one turn"),
+        *grpo_values(1, "not published; as TRL and verl do"),
         RecipeValue("overrides.sampling.rollouts", 8, "ours", "group size not published", 16),
         RecipeValue("overrides.sampling.prompts", 64, "ours", "not published", 4),
-        RecipeValue("overrides.loss.kl", 0.0, "ours", "not published"),
-        RecipeValue("overrides.loss.aggregation", "seq-mean-token-mean", "paper", GRPO),
-        RecipeValue("overrides.loss.clip_high", 0.2, "ours", "not published; as in PPO"),
-        RecipeValue("overrides.loss.denominator", "all", "paper", GRPO),
-        RecipeValue("overrides.loss.scale", 1.0, "ours", "no constant divides the mean"),
-        RecipeValue("overrides.profiling.mode", "off", "paper", "not part of the system"),
-        RecipeValue("overrides.mismatch.level", "off", "paper", "not part of the system"),
         RecipeValue("overrides.optimizer.learning_rate", 1e-6, "paper", "training", 0.001),
         RecipeValue(
             "overrides.optimizer.steps", 98, "ours", "1 epoch of 6,302 tasks, as published", 12

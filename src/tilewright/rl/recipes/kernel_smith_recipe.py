@@ -16,10 +16,10 @@ from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.scripted_searches import write_searches
 from tilewright.rl.data.step_contexts import contexts_in, step_conversations
 from tilewright.rl.prompt_contexts import write_contexts
+from tilewright.rl.recipes.grpo_values import grpo_values
 from tilewright.rl.recipes.recipe import Recipe, RecipeData, RecipeStage, RecipeValue
 from tilewright.rl.recipes.small_scale import CONVERSATIONS, small_rl, small_sft, write_rows
 
-GRPO = "GRPO, Shao et al. 2024, equation 3"
 SEARCHES, CONTEXTS = "searches", "contexts.jsonl"
 COUNT, TURNS = 700, 4
 """Searches, and programs of each, at the scale `small`."""
@@ -54,7 +54,7 @@ def _contexts(data: RecipeData) -> dict[str, Any]:
     target = data.path / CONTEXTS
     if not target.exists():
         with closing(RunLog(_searches(data), _refused)) as log:
-            write_contexts(target, contexts_in(log, "best"))
+            write_contexts(target, contexts_in(log))
     return {"data.contexts": str(target)}
 
 
@@ -83,19 +83,9 @@ RL = RecipeStage(
     (
         RecipeValue("overrides.reward.function", "relative_to_parent", "paper", "section on RL"),
         RecipeValue("overrides.reward.speedup_estimate", "estimate", "paper", "no interval"),
-        RecipeValue("overrides.advantage.estimator", "grpo", "paper", "section on RL"),
-        RecipeValue("overrides.advantage.divide_by_std", True, "paper", GRPO),
-        RecipeValue("overrides.advantage.ddof", 0, "ours", "not published"),
-        RecipeValue("overrides.sampling.turns", 1, "paper", "single turn"),
+        *grpo_values(0, "not published"),
         RecipeValue("overrides.sampling.rollouts", 8, "paper", "8 samples of a prompt"),
         RecipeValue("overrides.sampling.prompts", 32, "ours", "not published", 16),
-        RecipeValue("overrides.loss.kl", 0.0, "ours", "not published"),
-        RecipeValue("overrides.loss.aggregation", "seq-mean-token-mean", "paper", GRPO),
-        RecipeValue("overrides.loss.clip_high", 0.2, "ours", "not published; as in PPO"),
-        RecipeValue("overrides.loss.denominator", "all", "paper", GRPO),
-        RecipeValue("overrides.loss.scale", 1.0, "ours", "no constant divides the mean"),
-        RecipeValue("overrides.profiling.mode", "off", "paper", "not part of the system"),
-        RecipeValue("overrides.mismatch.level", "off", "paper", "not part of the system"),
         RecipeValue("overrides.optimizer.learning_rate", 1e-6, "ours", "not published", 0.001),
         RecipeValue("overrides.optimizer.steps", 63, "ours", "1 epoch of 2,017 prompts", 12),
         *small_rl(),
