@@ -144,10 +144,10 @@ class Recipe:
             yield known[name]
 
 
-def find_recipe(name: str, packages: Collection[str] | None = None) -> Recipe:
-    """Return the recipe of a name; `packages` are those that the setting `plugins` admits.
+def find_recipe(name: str) -> Recipe:
+    """Return the recipe of a name.
 
     Raises:
-        PluginError: it is unknown, not admitted, or cannot be imported.
+        PluginError: it is unknown, or cannot be imported.
     """
-    return cast("Recipe", load("recipes", name, packages=packages))
+    return cast("Recipe", load("recipes", name))
