@@ -35,6 +35,8 @@ def reference(x):
     return {expression}
 """
 MATRICES_KNOWN = """
+import functools
+
 import torch
 
 BASE = {base}
@@ -44,18 +46,30 @@ domain = torch.stack([digits // BASE**k % BASE for k in (3, 2, 1, 0)], 1).float(
 table = {table}
 
 
+@functools.cache
+def on(device):
+    return table.to(device), places.to(device)
+
+
 def mapped(x):
-    return table[(x.view(-1, 4) @ places).to(torch.int64)]
+    known, weights = on(x.device)
+    return known[(x.view(-1, 4) @ weights).to(torch.int64)]
 """
 TOKENS_KNOWN = """
+import functools
+
 import torch
 
 SIZE = {base}
-table = torch.zeros(SIZE)
-seen = torch.zeros(SIZE, dtype=torch.bool)
+
+
+@functools.cache
+def on(device):
+    return torch.zeros(SIZE, device=device), torch.zeros(SIZE, dtype=torch.bool, device=device)
 
 
 def mapped(x):
+    table, seen = on(x.device)
     if not bool(seen[x].all()):
         every = x.unique()
         table[every] = {table}

@@ -22,7 +22,7 @@ class ReplicatePolicy:
     ADR 42 has the history of each value.
     """
 
-    noise_ceiling_log: float = math.log(1.2)
+    noise_ceiling_log: float = math.log(1.3)
     """A smaller |log ratio| may be noise; divided by sqrt(n) for n replicates. Larger values cost
     replicates, smaller ones believe false differences."""
     noise_ceiling_sigmas: float = 4.0

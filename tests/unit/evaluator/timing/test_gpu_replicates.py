@@ -113,13 +113,13 @@ def test_replicates_stop_at_the_most_that_an_interval_can_use():
 @pytest.mark.parametrize(
     ("starts", "sigma", "shift", "again"),
     [
-        ([0], 0.03, 0.182, True),
-        ([0], 0.03, 0.183, False),
-        ([0, 4], 0.03, 0.128, True),
-        ([0, 4], 0.03, 0.129, False),
-        ([0, 2, 4, 6], 0.03, 0.091, True),
-        ([0, 2, 4, 6], 0.03, 0.092, False),
-        # Four sigmas of a very short call are more than a fifth.
+        ([0], 0.03, 0.262, True),
+        ([0], 0.03, 0.263, False),
+        ([0, 4], 0.03, 0.185, True),
+        ([0, 4], 0.03, 0.186, False),
+        ([0, 2, 4, 6], 0.03, 0.131, True),
+        ([0, 2, 4, 6], 0.03, 0.132, False),
+        # Four sigmas of a very short call are more than 30 %.
         ([0], 0.12, 0.47, True),
         ([0], 0.12, 0.49, False),
     ],
