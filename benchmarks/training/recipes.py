@@ -45,18 +45,21 @@ def measured(folder: Path, names: list[str]) -> list[Bar]:
 
 
 def bars_of(folder: RecipeFolder) -> list[Bar]:
-    """Return the bar of a rehearsal: each seed must gain."""
-    trained, name = trained_of(folder), folder.recipe.name
-    own = [item for item in trained if item.run.variant is None]
-    better = [item for item in own if item.gain is not None and (item.gain.low or 0.0) > 0]
-    return [
-        Bar(
-            f"recipes: {name} improves on its start",
-            f"{folder.config.seeds} of {folder.config.seeds} seeds",
-            f"{len(better)} of {len(own)}: {', '.join(map(_gain, own))}",
-            len(better) == folder.config.seeds,
+    """Return a bar for each stage that learns from rewards: each seed must gain."""
+    trained, seeds = trained_of(folder), folder.config.seeds
+    found = []
+    for stage in (stage.name for stage in folder.recipe.stages if stage.verb == "rl"):
+        own = [i for i in trained if i.run.variant is None and i.run.stage.name == stage]
+        better = [item for item in own if item.gain is not None and (item.gain.low or 0.0) > 0]
+        found.append(
+            Bar(
+                f"recipes: {folder.recipe.name}, {stage} improves on its start",
+                f"{seeds} of {seeds} seeds",
+                f"{len(better)} of {len(own)}: {', '.join(map(_gain, own))}",
+                len(better) == seeds,
+            )
         )
-    ]
+    return found
 
 
 def _gain(item: Trained) -> str:

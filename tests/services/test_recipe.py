@@ -21,11 +21,12 @@ from tests.conventions.tree import ROOT
 from tilewright.cli.main import cli
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import Stepped, TurnFinished
+from tilewright.rl.recipes.recipe import find_recipe
 from tilewright.rl.recipes.recipe_folder import read_recipe
 from tilewright.rl.recipes.recipe_page import PAGE, trained_of
 from tilewright.rl.study.study_folder import figures_of, run_in
 
-NAMES = ("autotriton", "dr_kernel", "kernel_smith")
+NAMES = ("autotriton", "cuda_l1", "dr_kernel", "kernel_smith")
 SMALL = {
     "scale": "small",
     "problems": "nano/rehearsal",
@@ -167,17 +168,18 @@ def test_a_recipe_of_the_commit_gives_its_rewards_again(tmp_path):
     others = [name for name in NAMES if name != "autotriton"]
     name = others[int(commit or "0", 16) % len(others)]
     steps = {"overrides.optimizer.steps": 2, "overrides.sampling.prompts": 2}
-    sft = {"overrides.sft.epochs": 1}
-    config = {**SMALL, "variants": [], "changes": {"sft": sft, "rl": steps}}
+    stages = [stage.name for stage in find_recipe(name).stages if stage.verb == "rl"]
+    changes = {"sft": {"overrides.sft.epochs": 1}, **dict.fromkeys(stages, steps)}
+    config = {**SMALL, "variants": [], "changes": changes}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(config))
     out = tmp_path / "out"
     done = invoke(name, tmp_path / "small.yaml", "--out", out)
     assert done.exit_code == 0, done.output
-    run = run_in(out / "rl-0")
-    for event in read_events(run):
-        if isinstance(event, Stepped):
-            found = replayed(run, event.batch)
-            assert found["reward"] == pytest.approx(event.figures["reward"], abs=1e-12), name
-            known = [row["advantage"] for row in found["masks"] if row["advantage"] is not None]
-            assert max(known) == pytest.approx(event.figures["advantage/most"], abs=1e-12), name
-            assert min(known) == pytest.approx(event.figures["advantage/least"], abs=1e-12), name
+    for run in (run_in(out / f"{stage}-0") for stage in stages):
+        for event in read_events(run):
+            if isinstance(event, Stepped):
+                found, figures = replayed(run, event.batch), event.figures
+                assert found["reward"] == pytest.approx(figures["reward"], abs=1e-12), run
+                known = [row["advantage"] for row in found["masks"] if row["advantage"] is not None]
+                assert max(known) == pytest.approx(figures["advantage/most"], abs=1e-12), run
+                assert min(known) == pytest.approx(figures["advantage/least"], abs=1e-12), run

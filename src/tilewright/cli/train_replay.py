@@ -92,9 +92,9 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
         with_code = find_reward(own.reward.function).reads_code
         checks = trained.settings.reward.checks
         paid = rl.read_batches(folder, checks=checks, with_code=with_code)
-        found[own] = [rl.replay(batch, own, seed) for batch in _chosen(paid, given)]
+        found[own] = _estimates(rl.replay_all(paid, own, seed), _chosen(paid, given))
     for each in map(preset, names or PRESETS):
-        found[each] = [rl.replay(batch, each, seed) for batch in batches]
+        found[each] = rl.replay_all(batches, each, seed)
     lacking = any(batch.log_ratios is None for batch in batches)
     if given["as_json"]:
         click.echo(json.dumps(_document(run, seed, found, given, lacking), indent=1))
@@ -107,6 +107,12 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
     if lacking:
         print_line(NO_MISMATCH)
     return 0
+
+
+def _estimates(parts: list[Replayed], chosen: list[RecordedBatch]) -> list[Replayed]:
+    """Return the estimates of some batches; smoothing needed those before them as well."""
+    names = {batch.name for batch in chosen}
+    return [part for part in parts if part.batch.name in names]
 
 
 def _chosen(batches: list[RecordedBatch], given: dict[str, Any]) -> list[RecordedBatch]:

@@ -62,6 +62,38 @@ class TurnRewardSection(Section):
     rule out of the reward."""
 
 
+class SmoothingSection(Section):
+    """Rewards relative to earlier ones of the same problem: clip((r - mu) / sigma, -clip, clip).
+
+    mu and sigma are the mean and the standard deviation of the last rewards before the batch
+    (CUDA-L1, arXiv 2507.14111, section on contrastive RL).
+    """
+
+    window: int = Field(default=0, ge=0)
+    """Number of earlier rewards of a problem that mu and sigma are of. 0: rewards stay as they
+    are. With fewer than two earlier ones, those of the batch take their place."""
+    clip: float = Field(default=1.5, gt=0)
+    """Largest absolute value of a smoothed reward."""
+
+
+class ExemplarSection(Section):
+    """Earlier correct programs of the same training that a prompt shows, slowest first.
+
+    The draw of CUDA-L1 (arXiv 2507.14111, section on contrastive exemplars) is `buckets`.
+    """
+
+    selection: Literal["none", "buckets", "random", "best"] = "none"
+    """`buckets` draws programs of different speed, and prefers fast ones; `random` draws any
+    programs; `best` takes the fastest; `none` shows none."""
+    count: int = Field(default=2, ge=1)
+    """Programs that a prompt shows, if there are so many."""
+    delta: float = Field(default=0.1, gt=0)
+    """Width of a bucket in log2 of the speed-up."""
+    tau: float | None = Field(default=None, gt=0)
+    """Temperature of the draw of buckets, in units of the speed-up. `null`: the standard deviation
+    of the means of the buckets, at least 0.1."""
+
+
 class ReturnSection(Section):
     """From rewards of turns to returns."""
 
@@ -204,6 +236,9 @@ class OptimizerSection(Section):
     """Norm of the gradient at which it is clipped."""
     steps: int = Field(default=300, ge=1)
     """Optimizer steps of a run."""
+    skip_without_advantage: bool = False
+    """Leave the weights as they are after a batch without any advantage. False: momentum and weight
+    decay move them all the same."""
 
 
 class SftSection(Section):
@@ -244,6 +279,8 @@ class Preset(Section):
     name: str
     """Name of the preset, as in `estimator`."""
     reward: TurnRewardSection = TurnRewardSection()
+    smoothing: SmoothingSection = SmoothingSection()
+    exemplars: ExemplarSection = ExemplarSection()
     returns: ReturnSection = ReturnSection()
     advantage: AdvantageSection = AdvantageSection()
     mismatch: MismatchSection = MismatchSection()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from tilewright.records.events import Ask, EvalSummary, RunStarted, TurnFinished
 from tilewright.records.run_folder import read_report
 from tilewright.rl.coverage_sampling import keep_chance
 from tilewright.rl.estimator import TurnEstimate, TurnVerdicts, compared_tokens, estimate_turns
+from tilewright.rl.logged_rewards import LoggedReward, RewardLog
 from tilewright.rl.masked_tensors import Masked, listed, zero_filled
 from tilewright.rl.mismatch_sampling import reject
 from tilewright.rl.presets import Preset
@@ -30,7 +31,7 @@ from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
 from tilewright.rl.rollouts import judged, verdict_of
 from tilewright.rl.tokens import log_ratio_file, read_log_ratios
 from tilewright.rl.training_config import TrainConfig, load_training
-from tilewright.rl.training_rows import turns_from
+from tilewright.rl.training_rows import Earlier, rewards_of, turns_from
 from tilewright.scoring.rewards import without_checks
 
 MIN_LOG_RATIO = -1e4
@@ -47,6 +48,9 @@ class Cell(NamedTuple):
     """Its program, if the caller wants it."""
     parent: str | None = None
     """The request of the program that it was written to improve on."""
+    problem: str = ""
+    sample: int = 0
+    """Number of its trajectory in the run."""
 
 
 class Place(NamedTuple):
@@ -80,7 +84,7 @@ class RecordedBatch:
     cells: tuple[tuple[Cell, ...], ...]
     """Turns, (B, T)."""
     stored: Mapping[str, EvalSummary | None]
-    """Judgements of the turns of stored contexts, by request."""
+    """Judgements of the turns of stored contexts and of all batches, by request."""
     has_code: bool = False
     log_ratios: Path | None = None
     """File of the trainer's log-probabilities minus the sampler's; `None`: the run has none."""
@@ -125,11 +129,15 @@ def read_batches(
         if judgement is not None and not checks:
             judgement = _unchecked(judgement, folder)
         trajectory = found.setdefault(place.batch, {}).setdefault((place.group, place.rollout), {})
-        code, parent = code_of(turn) if with_code else "", turn.ask.parents[-1:]
-        trajectory[place.turn] = Cell(turn.ask.id, judgement, code, *parent)
+        ask, code = turn.ask, code_of(turn) if with_code else ""
+        parent = ask.parents[-1] if ask.parents else None
+        trajectory[place.turn] = Cell(ask.id, judgement, code, parent, ask.problem, ask.sample)
     if not begun:
         raise RecordError(f"{folder}: its event log has no beginning")
+    # An exemplar belongs to an earlier batch.
+    cells = [cell for rows in found.values() for row in rows.values() for cell in row.values()]
     stored = _stored_judgements(folder, checks=checks)
+    stored |= {cell.ask: cell.judgement for cell in cells if cell.ask}
     batches = [
         _batch(name, rows, folder, stored, has_code=with_code)
         for name, rows in found.items()
@@ -203,6 +211,11 @@ class Replayed:
     """`None`: the run has no log-probabilities of the trainer."""
 
     @property
+    def rewards(self) -> Masked:
+        """Rewards before any smoothing, (B, T)."""
+        return rewards_of(_verdicts(self.batch), self.preset.reward)
+
+    @property
     def rejected(self) -> torch.Tensor:
         """Turns of which mismatch rejection keeps no token, bool."""
         if self.mismatch is None:
@@ -215,8 +228,39 @@ class Replayed:
         return self.estimate.learned & ~self.rejected
 
 
-def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
-    """Return the estimate of a preset with the sizes of a batch; PRS needs the run's `seed`."""
+def replay_all(batches: Sequence[RecordedBatch], preset: Preset, seed: int = 0) -> list[Replayed]:
+    """Return the estimates of a preset for all batches of a run, in their order.
+
+    A smoothed reward needs the batches before its own.
+    """
+    log, window, found = RewardLog(), preset.smoothing.window, []
+    for batch in batches:
+        problems = {cell.problem for row in batch.cells for cell in row if cell.ask}
+        earlier = log.before(batch.name, problems, window) if window else {}
+        found.append(replay(batch, preset, seed, earlier))
+        if window:
+            log.add(batch.name, _logged(batch, preset))
+    return found
+
+
+def _logged(batch: RecordedBatch, preset: Preset) -> Iterator[LoggedReward]:
+    rewards = listed(rewards_of(_verdicts(batch), preset.reward))
+    for row, values in zip(batch.cells, rewards, strict=True):
+        for turn, (cell, value) in enumerate(zip(row, values, strict=True)):
+            if value is not None:
+                yield LoggedReward(cell.problem, cell.sample, turn, value)
+
+
+def replay(
+    batch: RecordedBatch,
+    preset: Preset,
+    seed: int = 0,
+    earlier: Mapping[str, Sequence[float]] | None = None,
+) -> Replayed:
+    """Return the estimate of a preset with the sizes of a batch; PRS needs the run's `seed`.
+
+    `earlier` are the rewards before the batch by problem, which smoothing needs.
+    """
     sizes = Counter(group for group, _ in batch.trajectories)
     changes = {"prompts": len(sizes), "rollouts": max(sizes.values()), "turns": len(batch.asks[0])}
     sampling = preset.sampling.model_copy(update=changes)
@@ -224,12 +268,15 @@ def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
     present = [[name is not None for name in row] for row in batch.asks]
     if find_reward(preset.reward.function).reads_code and not batch.has_code:
         raise RecordError(f"the reward {preset.reward.function} reads programs: read them as well")
-    known = {cell.ask: cell.judgement for row in batch.cells for cell in row if cell.ask}
-    known = {**batch.stored, **known}
-    verdicts = [[_judged(cell, known) for cell in row] for row in batch.cells]
-    turns = turns_from(batch.trajectories, present, verdicts, preset, seed)
+    problems = [next((cell.problem for cell in row if cell.ask), "") for row in batch.cells]
+    before, verdicts = Earlier(problems, earlier or {}), _verdicts(batch)
+    turns = turns_from(batch.trajectories, present, verdicts, preset, seed, before)
     estimate = estimate_turns(turns, preset)
     return Replayed(batch, preset, turns, estimate, _mismatch(batch, estimate, preset))
+
+
+def _verdicts(batch: RecordedBatch) -> list[list[JudgedTurn | None]]:
+    return [[_judged(cell, batch.stored) for cell in row] for row in batch.cells]
 
 
 def _judged(cell: Cell, known: Mapping[str, EvalSummary | None]) -> JudgedTurn | None:
@@ -282,7 +329,7 @@ def replay_metrics(parts: Sequence[Replayed], turn: int | None = None) -> Row:
         "turns": int(present.sum()),
         "unjudged": int((present & ~judged).sum()),
         "correct": _share(eligible, judged),
-        "reward": mean(lambda part: part.turns.rewards),
+        "reward": mean(lambda part: part.rewards),
         "return": mean(lambda part: part.estimate.returns),
         "advantage": mean(lambda part: part.estimate.advantages),
         "advantage_rms": None if squared is None else squared**0.5,
@@ -304,7 +351,7 @@ def masks(part: Replayed) -> list[Row]:
     chances = keep_chance(zero_filled(turns.coverage), **part.preset.profiling.model_dump())
     sampled = turns.eligible & turns.coverage.known
     tables = {
-        "reward": listed(turns.rewards),
+        "reward": listed(part.rewards),
         "return": listed(made.returns),
         "advantage": listed(made.advantages),
         "coverage": listed(turns.coverage),

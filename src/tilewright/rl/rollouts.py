@@ -17,6 +17,7 @@ from pathlib import Path
 from tilewright.errors import ConfigError, InfrastructureError, RecordError
 from tilewright.loop.budget import Usage
 from tilewright.loop.driver import drive, replay
+from tilewright.loop.estimates import Estimates
 from tilewright.loop.history import RecordedHistory
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts.material import Material
@@ -27,6 +28,7 @@ from tilewright.records.events import (
     Ask,
     EvalSummary,
     Event,
+    Form,
     Reply,
     RequestsIssued,
     Stepped,
@@ -53,6 +55,9 @@ class RolloutBatch:
     """(B, T), in the same places."""
     stored: Mapping[str, Turn] = field(default_factory=dict)
     """Turns of stored contexts, by request."""
+    earlier: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Rewards of batches before this one by problem, the oldest first, as far as smoothing needs
+    them."""
 
     def parent_of(self, turn: Turn) -> Turn | None:
         """Return the turn that a turn was written to improve on; `None` if there is none."""
@@ -120,7 +125,6 @@ class Rollouts:
     log: EventLog
     past: EventHistory
     config: TrainConfig
-    contexts: Contexts = NO_CONTEXTS
 
     def play(
         self,
@@ -129,8 +133,12 @@ class Rollouts:
         sampler: Sampler,
         sampling: SamplingSection,
         shown: ShownTurns = all_turns,
+        contexts: Contexts = NO_CONTEXTS,
+        form: Form = "conversation",
     ) -> RolloutBatch:
         """Return a batch of so many turns, continued from its place in the log.
+
+        `contexts` are those that the trajectories name, and `form` is that of their prompts.
 
         Raises:
             InfrastructureError: the judge fails; the log keeps all verdicts until then.
@@ -139,16 +147,21 @@ class Rollouts:
         batch, planned = trajectories[0].batch, len(trajectories) * turns
         problems = {problem.id: problem for problem in self.problems}
         path, seed = self.folder / ROLLOUTS / batch, self.config.seed
-        policy = BatchPolicy(sampler.name, path, sampler, sampling, seed, self.world, problems)
-        strategy = LockstepStrategy(trajectories, turns, policy.room, shown, self.contexts.shown)
+        policy = BatchPolicy(
+            sampler.name, path, sampler, sampling, seed, self.world, problems, form
+        )
+        strategy = LockstepStrategy(trajectories, turns, policy.room, shown, contexts.shown, form)
         history = RecordedHistory(strategy)
         stored = {
             turn.ask.id: turn
             for name in {item.context for item in trajectories if item.context}
-            for turn in self.contexts.by_id[name].shown
+            for turn in contexts.by_id[name].shown
         }
         history.turns.update(stored)
-        policy.finished, policy.levels = history.turns, strategy.levels
+        for turn in stored.values():
+            history.estimates.add(turn)
+        policy.finished, policy.estimates = history.turns, history.estimates
+        policy.levels = strategy.levels
         most = self.config.health.stop_unjudged * planned
         playing = drive(
             history,
@@ -168,8 +181,8 @@ class Rollouts:
                 f"no prompt of {batch} leaves room for a reply: sampling.reply_tokens is "
                 f"{sampling.reply_tokens}, sampling.context_tokens {sampling.context_tokens}"
             )
-        for turn in (number for number, asks in enumerate(strategy.levels) if asks):
-            policy.sample_turn(turn)
+        for number in (number for number, asks in enumerate(strategy.levels) if asks):
+            policy.sample_turn(number)
         names = [[item.ask_id(turn) for turn in range(turns)] for item in trajectories]
         return RolloutBatch(
             tuple(trajectories),
@@ -190,6 +203,10 @@ class BatchPolicy:
     seed: int
     world: World
     problems: Mapping[str, Problem]
+    form: Form = "conversation"
+    """Form of the prompts."""
+    estimates: Estimates = field(default_factory=Estimates)
+    """Estimates of the turns that were judged."""
     finished: Mapping[str, Turn] = field(default_factory=dict)
     """Turns that were judged, by request."""
     levels: Sequence[Sequence[Ask]] = ()
@@ -227,8 +244,13 @@ class BatchPolicy:
         return None
 
     def _encoded(self, problem: str, shown: Sequence[str]) -> list[int]:
-        turns = [self.finished[name] for name in shown]
-        return self.sampler.encode(self.world.prompt(Material(self.problems[problem], shown=turns)))
+        material = Material(
+            self.problems[problem],
+            form=self.form,
+            shown=[self.finished[name] for name in shown],
+            estimates=self.estimates.snapshot(tuple(shown)),
+        )
+        return self.sampler.encode(self.world.prompt(material))
 
     def sample_turn(self, turn: int) -> None:
         """Sample all replies of a turn, unless the disk has them."""

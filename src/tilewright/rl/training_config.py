@@ -156,6 +156,11 @@ class TrainConfig(Section):
             first = error.errors()[0]
             path = ".".join(map(str, ("overrides", *first["loc"])))
             raise ConfigError(with_path(path, first)) from error
+        if found.exemplars.selection != "none" and self.data.contexts:
+            raise ConfigError(
+                "overrides.exemplars.selection: prompts show exemplars or the stored contexts of "
+                "data.contexts, not both"
+            )
         try:
             find_reward(found.reward.function, self.settings.plugins)
         except PluginError as error:

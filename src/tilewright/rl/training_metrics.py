@@ -64,6 +64,7 @@ def step_metrics(step: TrainedStep, preset: Preset, *, checks: bool = True) -> V
     logs = (step.before.double() - step.sampler.double())[step.generated]
     found = ratios(step.before, step.sampler, step.generated)
     means = mean_log_ratios(found, level="trajectory")
+    silent = not bool(step.rows.advantages.any())
     near = means.values[means.known].abs() <= 1e-3
     return {
         **verdict_metrics(step.played, preset, checks=checks),
@@ -75,6 +76,8 @@ def step_metrics(step: TrainedStep, preset: Preset, *, checks: bool = True) -> V
         "trained": _share(int((step.rows.weights > 0).sum()), whole),
         "trained_tokens": float(step.rows.tokens.sum()),
         "groups_equal": _equal_groups(step),
+        **({"skipped": float(silent)} if preset.optimizer.skip_without_advantage else {}),
+        **_exemplars(step.played, preset),
         **_advantages(estimate.advantages),
         # The bounds of Dr. Kernel, whatever those of this run are.
         "mismatch/within_0.001": float(near.double().mean()),
@@ -196,6 +199,14 @@ def silence_warning(count: int, metrics: Values) -> str:
         f"{count} batches in a row had no advantage{paid}: all replies to a prompt earn the same, "
         "so the model learns nothing; it may have collapsed"
     )
+
+
+def _exemplars(played: RolloutBatch, preset: Preset) -> Values:
+    """Return the mean number of exemplars that a first prompt shows."""
+    if preset.exemplars.selection == "none":
+        return {}
+    first = [row[0] for row in played.turns if row[0] is not None]
+    return {"exemplars": _mean([float(len(turn.ask.shown_turns)) for turn in first])}
 
 
 def _equal_groups(step: TrainedStep) -> float | None:

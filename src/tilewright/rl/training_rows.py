@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +16,7 @@ from tilewright.rl.coverage_sampling import uniforms
 from tilewright.rl.estimator import TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, masked, zero_filled
 from tilewright.rl.presets import Preset, TurnRewardSection
+from tilewright.rl.reward_smoothing import smoothed
 from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.tokens import TokenSample
@@ -32,6 +33,16 @@ class TrainingRow:
     trajectory: int
     turn: int
     sample: TokenSample
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The rewards before a batch, for smoothing."""
+
+    problems: Sequence[str]
+    """Problem of each trajectory, (B,)."""
+    rewards: Mapping[str, Sequence[float]]
+    """By problem, the oldest first."""
 
 
 def rewards_of(verdicts: Verdicts, section: TurnRewardSection) -> Masked:
@@ -53,13 +64,23 @@ def turns_from(
     verdicts: Verdicts,
     preset: Preset,
     seed: int,
+    earlier: Earlier | None = None,
 ) -> TurnVerdicts:
-    """Return the input of the estimator, from group and rollout of each trajectory, and turns."""
+    """Return the input of the estimator, from group and rollout of each trajectory, and turns.
+
+    `earlier` has what smoothing needs, if the preset smooths rewards.
+    """
+    rewards = rewards_of(verdicts, preset.reward)
+    if preset.smoothing.window:
+        if earlier is None:
+            raise RecordError("smoothed rewards need the earlier rewards of each problem")
+        section = preset.smoothing.model_dump()
+        rewards = smoothed(rewards, earlier.problems, earlier.rewards, **section)
     groups = {name: n for n, name in enumerate(dict.fromkeys(group for group, _ in trajectories))}
     return TurnVerdicts(
         prompts=torch.tensor([groups[group] for group, _ in trajectories]),
         present=torch.tensor(present),
-        rewards=rewards_of(verdicts, preset.reward),
+        rewards=rewards,
         eligible=zero_filled(_column(verdicts, _is_correct)) > 0.0,
         coverage=_column(verdicts, lambda item: item.verdict.coverage),
         uniforms=uniforms(seed, trajectories, len(verdicts[0])),
@@ -99,6 +120,7 @@ def turns_of(
         paid_verdicts(played, checks=checks),
         preset,
         seed,
+        Earlier([item.problem for item in played.trajectories], played.earlier),
     )
 
 

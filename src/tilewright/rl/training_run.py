@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from torch import Tensor
@@ -13,8 +14,10 @@ from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.loop.run_state import PROBLEMS, lines_of
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog, read_events, turns_of
-from tilewright.records.events import RunStarted, Stepped
+from tilewright.records.events import Form, RunStarted, Stepped
 from tilewright.rl.book_world import BookWorld
+from tilewright.rl.earlier_batches import EarlierBatches
+from tilewright.rl.logged_rewards import batch_of
 from tilewright.rl.presets import Preset
 from tilewright.rl.prompt_contexts import (
     NO_CONTEXTS,
@@ -70,7 +73,11 @@ class TrainingRun:
             self.log,
             past,
             config=config,
-            contexts=self.contexts,
+        )
+        known = [turn for turn in turns_of(events) if batch_of(turn).startswith(STEP)]
+        checks = config.settings.reward.checks
+        self._earlier = EarlierBatches(
+            self.preset, config.seed, self.contexts, known, checks=checks
         )
 
     def play(self, step: int, sampler: Sampler, shown: ShownTurns = all_turns) -> RolloutBatch:
@@ -80,9 +87,17 @@ class TrainingRun:
         drawn = drawn_problems(names, section.prompts, step, self.config.seed)
         problems = [stored.by_id[name].problem if stored.by_id else name for name in drawn]
         first, batch = step * section.prompts * section.rollouts, f"{STEP}{step:05}"
-        contexts = drawn if stored.by_id else ()
-        trajectories = trajectories_of(batch, problems, section.rollouts, first, contexts)
-        return self._rollouts.play(trajectories, section.turns, sampler, section, shown)
+        trajectories = trajectories_of(
+            batch, problems, section.rollouts, first, drawn if stored.by_id else ()
+        )
+        trajectories, contexts = self._earlier.with_exemplars(trajectories)
+        form: Form = "conversation" if contexts is stored else "exemplars"
+        played = self._rollouts.play(
+            trajectories, section.turns, sampler, section, shown, contexts, form
+        )
+        played = replace(played, earlier=self._earlier.rewards(batch, problems))
+        self._earlier.add(played)
+        return played
 
     def score(self, steps: int, sampler: Sampler) -> RolloutBatch:
         """Return a batch of the held-out problems after so many steps; there must be some."""

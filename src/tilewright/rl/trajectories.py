@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilewright.records.events import Ask, Turn
+from tilewright.records.events import Ask, Form, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,10 @@ class LockstepStrategy:
         room: FittingTurns,
         shown: ShownTurns = all_turns,
         stored: Callable[[str], Sequence[Turn]] = lambda _: (),
+        form: Form = "conversation",
     ) -> None:
         """`stored` returns the turns of a stored context, which a trajectory continues."""
-        self._turns, self._room, self._shown = turns, room, shown
+        self._turns, self._room, self._shown, self._form = turns, room, shown, form
         found = {item: stored(item.context) for item in trajectories}
         self._finished = {turn.ask.id: turn for turns in found.values() for turn in turns}
         self._earlier = {item: [turn.ask.id for turn in turns] for item, turns in found.items()}
@@ -139,6 +140,7 @@ class LockstepStrategy:
                 turn=number,
                 parents=tuple(earlier[-1:]),
                 shown_turns=tuple(shown),
+                form=self._form,
             )
             level.append(ask)
             earlier.append(ask.id)

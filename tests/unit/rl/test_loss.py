@@ -182,3 +182,23 @@ def test_the_gradient_of_the_kl_term():
 def test_a_kl_term_needs_rows_of_equal_weight():
     with pytest.raises(ValueError, match="needs the aggregation"):
         LossSection(kl=0.1, aggregation="seq-mean-token-mean")
+
+
+def test_reinforce_on_successes_is_supervised_learning_with_the_weights_of_all_samples():
+    """Stage 2 of CUDA-L1: rewards of 1 and 0, no baseline; failures have no gradient at all."""
+    logits = torch.randn(4, 3, 5, dtype=torch.float64, requires_grad=True)
+    chosen, lengths = torch.randint(5, (4, 3)), torch.tensor([3, 2, 1, 3])
+    tokens, success = torch.arange(3) < lengths[:, None], torch.tensor([1.0, 0.0, 1.0, 0.0])
+
+    def log_probs():
+        return logits.log_softmax(-1).gather(-1, chosen[..., None])[..., 0]
+
+    options = {"aggregation": "seq-mean-token-mean", "denominator": "all", "scale": 1.0}
+    weights = row_weights(lengths, lengths, **options)
+    now = log_probs()
+    policy_loss(now, now.detach(), tokens, success.double(), weights).backward()
+    learned, logits.grad = logits.grad, None
+    supervised = [-(log_probs()[row] * tokens[row]).sum() / lengths[row] for row in (0, 2)]
+    (sum(supervised) / 4).backward()
+    assert torch.allclose(learned, logits.grad, atol=1e-12, rtol=0)
+    assert bool((learned[[1, 3]] == 0).all())

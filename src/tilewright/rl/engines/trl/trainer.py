@@ -77,6 +77,21 @@ class _StepEnd(TrainerCallback):  # type: ignore[misc]
             control.should_save = True
 
 
+class _SkippedSteps(TrainerCallback):  # type: ignore[misc]
+    """Takes the gradients away before the steps that a function names. Lifetime: one trainer.
+
+    AdamW leaves a weight without a gradient as it is: neither momentum nor decay moves it.
+    """
+
+    def __init__(self, skips: Callable[[], bool]) -> None:
+        self._skips = skips
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ANN401, ARG002
+        if self._skips():
+            for weights in given["model"].parameters():
+                weights.grad = None
+
+
 class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
     """Trains on rollout batches, one optimizer step each. Lifetime: one session."""
 
@@ -107,6 +122,8 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             raise ConfigError(f"this trainer runs in one process, not in {count}")
         self.remove_callback(PrinterCallback)
         self.add_callback(_StepEnd(self._end_step))
+        if hooks.preset.optimizer.skip_without_advantage:
+            self.add_callback(_SkippedSteps(self._has_no_advantage))
         self.hooks, self._reference = hooks, reference
         self._pad = int(tokenizer.pad_token_id)
         self._adapted = adapters is not None
@@ -267,6 +284,9 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         """Return TRL's loss of a piece, with our weight of its KL term."""
         self.beta = float(inputs[KL])
         return super()._compute_loss(model, inputs)
+
+    def _has_no_advantage(self) -> bool:
+        return self.trained is not None and not bool(self.trained.rows.advantages.any())
 
     def _end_step(self) -> bool:
         """Release the device, so that sampling and evaluations can use it."""
