@@ -111,6 +111,7 @@ def conversations(
     "--program", "FILE", "A program for the one problem NAME, in place of the census.", "files"
 )
 @number("--minutes", "Most minutes of this invocation.", 1, 10_000, 9)
+@number("--workers", options.WORKERS_HELP, 1, 64, 1)
 @options.DEVICE
 @options.JSON
 @options.SETTINGS
@@ -129,10 +130,18 @@ def verdicts(name: str, target: str, files: tuple[str, ...], minutes: int, **giv
     programs = [(problems[0], code) for code in codes] if codes else census_programs(problems)
     store = VerdictStore.read(Path(target), key)
     with Progress("verdicts") as progress, tempfile.TemporaryDirectory() as folder:
-        evaluator = LiveEvaluator(judging_settings(settings, key), Path(folder), progress)
+        judging, workers = judging_settings(settings, key), given["workers"]
+        evaluator = LiveEvaluator(judging, Path(folder), progress, workers)
         until = time.monotonic() + 60 * minutes
         try:
-            done = take_census(store, programs, evaluator, until=until, reached=progress.reached)
+            done = take_census(
+                store,
+                programs,
+                evaluator,
+                until=until,
+                workers=workers,
+                reached=progress.reached,
+            )
         finally:
             evaluator.close()
     if given["as_json"]:

@@ -221,22 +221,30 @@ def open_book(settings: Config, folder: Path, on_event: OnEvent, path: Path) -> 
 
 
 class LiveEvaluator:
-    """Evaluates programs on the device, one after another. Lifetime: one run."""
+    """Evaluates programs on the device, `workers` at the same time. Lifetime: one run."""
 
-    def __init__(self, settings: Config, folder: Path, on_event: OnEvent) -> None:
+    def __init__(self, settings: Config, folder: Path, on_event: OnEvent, workers: int = 1) -> None:
         self._settings, self._folder, self._on_event = settings, folder, on_event
+        self._workers, self._lock = workers, threading.Lock()
         self._opened: tuple[Executor, AnswerEvaluator] | None = None
 
     def evaluations(self, problem: Problem, code: str) -> tuple[EvalSummary, ...]:
-        if self._opened is None:
-            # Most runs find every program in the store.
-            self._opened = open_evaluator(self._settings, self._folder, self._on_event, workers=1)
+        evaluator = self._evaluator()
         files, made = (SourceFile(path="candidate.py", text=code),), list[EvalSummary]()
         while len(made) < EVALUATIONS and all(item.verdict == "correct" for item in made):
             # A request of its own for each evaluation, so that none takes the report of another.
             ask = Ask(id=f"{digest_text(code)[:16]}.{len(made)}", problem=problem.id)
-            made.append(judged(self._opened[1], ask, problem, files, self._settings)[0])
+            made.append(judged(evaluator, ask, problem, files, self._settings)[0])
         return tuple(made)
+
+    def _evaluator(self) -> AnswerEvaluator:
+        with self._lock:
+            if self._opened is None:
+                # Most runs find every program in the store.
+                self._opened = open_evaluator(
+                    self._settings, self._folder, self._on_event, self._workers
+                )
+            return self._opened[1]
 
     def stop(self) -> None:
         if self._opened is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tilewright.records.events import Turn
-from tilewright.rl.exemplars import ExemplarArchive
+from tilewright.rl.exemplar_archive import ExemplarArchive
 from tilewright.rl.logged_rewards import LoggedReward, RewardLog, batch_of, rewards_by_request
 from tilewright.rl.presets import Preset
 from tilewright.rl.prompt_contexts import Contexts

@@ -152,11 +152,7 @@ class Rollouts:
         )
         strategy = LockstepStrategy(trajectories, turns, policy.room, shown, contexts.shown, form)
         history = RecordedHistory(strategy)
-        stored = {
-            turn.ask.id: turn
-            for name in {item.context for item in trajectories if item.context}
-            for turn in contexts.by_id[name].shown
-        }
+        stored = _stored_turns(trajectories, contexts)
         history.turns.update(stored)
         for turn in stored.values():
             history.estimates.add(turn)
@@ -274,6 +270,11 @@ class BatchPolicy:
                 write_samples(path, found)
             self.samples |= found
             self.sampled.add(turn)
+
+
+def _stored_turns(trajectories: Sequence[Trajectory], contexts: Contexts) -> dict[str, Turn]:
+    named = {item.context for item in trajectories if item.context}
+    return {turn.ask.id: turn for name in named for turn in contexts.shown(name)}
 
 
 def _too_many(lost: Sequence[Turn], planned: int) -> InfrastructureError:

@@ -74,8 +74,13 @@ def turns_from(
     if preset.smoothing.window:
         if earlier is None:
             raise RecordError("smoothed rewards need the earlier rewards of each problem")
-        section = preset.smoothing.model_dump()
-        rewards = smoothed(rewards, earlier.problems, earlier.rewards, **section)
+        rewards = smoothed(
+            rewards,
+            earlier.problems,
+            earlier.rewards,
+            window=preset.smoothing.window,
+            clip=preset.smoothing.clip,
+        )
     groups = {name: n for n, name in enumerate(dict.fromkeys(group for group, _ in trajectories))}
     return TurnVerdicts(
         prompts=torch.tensor([groups[group] for group, _ in trajectories]),

@@ -6,7 +6,8 @@ It stops in time and continues where it stopped, so it may be spread over severa
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from tilewright._version import __version__
@@ -16,6 +17,7 @@ from tilewright.families.nano.compositions import composition_of
 from tilewright.families.nano.program_slots import census
 from tilewright.families.nano.program_text import render
 from tilewright.records import Problem
+from tilewright.records.events import EvalSummary
 from tilewright.rl.book_world import ProgramEvaluator
 from tilewright.rl.verdict_store import StoreKey, VerdictStore
 
@@ -66,25 +68,25 @@ def take_census(
     evaluator: ProgramEvaluator,
     *,
     until: float,
+    workers: int = 1,
     reached: Callable[[int, int], None] = lambda *_: None,
 ) -> CensusResult:
     """Evaluate the programs that the store lacks, until a time of `time.monotonic`.
 
-    The store is written every `SAVED_S` seconds, and at the end.
+    So many `workers` evaluate programs at the same time. The store is written every `SAVED_S`
+    seconds, and at the end.
     """
     lacking = [item for item in programs if not store.evaluations(*item)]
     evaluated, unjudged, saved_at = 0, 0, time.monotonic()
     try:
-        for problem, code in lacking:
-            if time.monotonic() >= until:
-                break
-            reached(evaluated, len(lacking))
-            for summary in evaluator.evaluations(problem, code):
+        for item, summaries in _evaluations(lacking, evaluator, workers, until):
+            for summary in summaries:
                 if summary.verdict == "unjudged":
                     unjudged += 1
                 else:
-                    store.add(problem, code, summary)
+                    store.add(*item, summary)
             evaluated += 1
+            reached(evaluated, len(lacking))
             if time.monotonic() - saved_at > SAVED_S:
                 store.save()
                 saved_at = time.monotonic()
@@ -92,3 +94,29 @@ def take_census(
         store.save()
     left = sum(not store.evaluations(*item) for item in lacking)
     return CensusResult(evaluated, unjudged, left)
+
+
+def _evaluations(
+    programs: Sequence[tuple[Problem, str]],
+    evaluator: ProgramEvaluator,
+    workers: int,
+    until: float,
+) -> Iterator[tuple[tuple[Problem, str], tuple[EvalSummary, ...]]]:
+    """Yield programs with their evaluations as they end; none begins after a time."""
+    left, running = iter(programs), dict[Future[tuple[EvalSummary, ...]], tuple[Problem, str]]()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            while True:
+                while len(running) < workers and time.monotonic() < until:
+                    if (item := next(left, None)) is None:
+                        break
+                    running[pool.submit(evaluator.evaluations, *item)] = item
+                if not running:
+                    return
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield running.pop(future), future.result()
+        except BaseException:
+            # The pool waits for the evaluations under way.
+            evaluator.stop()
+            raise

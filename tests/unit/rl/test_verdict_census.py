@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -47,6 +48,23 @@ def test_every_program_is_evaluated_once_over_several_invocations(store):
     assert (done.evaluated, done.unjudged, done.left) == (len(PROGRAMS) - 10, 0, 0)
     assert [*first.seen, *second.seen] == PROGRAMS
     assert len(VerdictStore.read(store.path, KEY)) == len(PROGRAMS)
+
+
+class PairedEvaluator(SyntheticEvaluator):
+    """Ends an evaluation only while another one runs."""
+
+    def __init__(self):
+        self.pair = threading.Barrier(2, timeout=20)
+
+    def evaluations(self, problem, code):  # noqa: ARG002 - one signature
+        self.pair.wait()
+        return (EvalSummary(protocol="strict", verdict="failed", reason="scripted"),)
+
+
+def test_workers_evaluate_at_the_same_time(store):
+    programs = PROGRAMS[:6]
+    done = take_census(store, programs, PairedEvaluator(), until=FOREVER, workers=2)
+    assert (done.evaluated, done.left) == (6, 0)
 
 
 def test_it_stops_in_time_and_counts_what_is_left(store):

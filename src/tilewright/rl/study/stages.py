@@ -17,6 +17,7 @@ from typing import Any
 
 from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError, RecordError, writing
+from tilewright.loop.answer_evaluator import MAX_WORKERS
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
 from tilewright.rl.book_world import LiveEvaluator
@@ -195,13 +196,15 @@ def _evaluates(
         store = VerdictStore.read(folder.path / name, key)
         judging, wanted = judging_settings(settings, key), list(programs())
         with tempfile.TemporaryDirectory() as place:
-            evaluator = LiveEvaluator(judging, Path(place), lambda *_: None)
+            workers = min(settings.loop.max_concurrency, MAX_WORKERS)
+            evaluator = LiveEvaluator(judging, Path(place), lambda *_: None, workers)
             try:
                 done = take_census(
                     store,
                     wanted,
                     evaluator,
                     until=until,
+                    workers=workers,
                     reached=lambda count, total: shown(f"{count} of {total} programs"),
                 )
             finally:

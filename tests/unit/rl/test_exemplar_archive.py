@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tilewright.records.events import Ask, EvalSummary, Turn
-from tilewright.rl.exemplars import ExemplarArchive
+from tilewright.rl.exemplar_archive import ExemplarArchive
 from tilewright.rl.presets import ExemplarSection
 
 BUCKETS = ExemplarSection(selection="buckets")
