@@ -22,7 +22,7 @@ from tilewright.rl.presets import Preset
 from tilewright.rl.rewards.turn_reward import find_reward
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.training_config import HealthSection
-from tilewright.rl.training_rows import Verdicts, paid_verdict, paid_verdicts, rewards_of
+from tilewright.rl.training_rows import Verdicts, paid_verdicts, rewards_of
 from tilewright.scoring.metrics import Score, fast_p, pass_at_k
 from tilewright.scoring.summary import score_of
 
@@ -97,6 +97,9 @@ def verdict_metrics(played: RolloutBatch, preset: Preset, *, checks: bool = True
     table = [[verdict_of(turn) for turn in row] for row in played.turns]
     verdicts = [item for row in table for item in row if item is not None]
     rewards = listed(rewards_of(paid_verdicts(played, checks=checks), preset.reward))
+    cells = [cell for row in played.turns for cell in row]
+    flat = [value for row in rewards for value in row]
+    earned = [value for cell, value in zip(cells, flat, strict=True) if cell is not None]
     sources = [turn.source for turn in turns if turn.source]
     replies = [turn.reply for turn in turns if turn.reply is not None]
     places = sum(len(row) for row in played.turns)
@@ -106,12 +109,12 @@ def verdict_metrics(played: RolloutBatch, preset: Preset, *, checks: bool = True
         "turns": float(len(turns)),
         "absent": _share(places - len(turns), places),
         "unjudged": _share(len(turns) - len(verdicts), len(turns)),
-        "reward": _mean([value for row in rewards for value in row]),
+        "reward": _mean(flat),
         "coverage": _mean([item.coverage for item in verdicts]),
         "unique": _share(len(set(sources)), len(sources)),
         "reply_tokens": _mean([reply.reply_tokens for reply in replies]),
         "cut_off": _share(sum(reply.finish == "length" for reply in replies), len(turns)),
-        "reward_noise": reward_noise(turns, preset),
+        "reward_noise": reward_noise(turns, earned, preset),
         **_rates(verdicts, ""),
         **_triton_share(paid_verdicts(played, checks=False), preset),
         "rejected": _share(len(rejected), len(verdicts)),
@@ -139,16 +142,21 @@ def _triton_share(judged: Verdicts, preset: Preset) -> Values:
     return {"not_triton": _share(others, len(turns))}
 
 
-def reward_noise(turns: Sequence[Turn], preset: Preset) -> float | None:
-    """Return the pooled standard deviation of the rewards of one correct program, if repeated."""
-    verdicts = [verdict_of(turn) for turn in turns]
-    judged = [paid_verdict(turn, None, checks=True) for turn in turns]
-    (rewards,) = listed(rewards_of([judged], preset.reward))
-    by_source: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for turn, verdict, reward in zip(turns, verdicts, rewards, strict=True):
+def reward_noise(
+    turns: Sequence[Turn], rewards: Sequence[float | None], preset: Preset
+) -> float | None:
+    """Return the pooled standard deviation of the rewards of one correct program, if repeated.
+
+    Where a reward depends on the parent, only rewards with one parent count as repeated.
+    """
+    reads_parent = find_reward(preset.reward.function).reads_parent
+    repeated: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for turn, reward in zip(turns, rewards, strict=True):
+        verdict = verdict_of(turn)
         if verdict is not None and reward is not None and verdict.verdict == "correct":
-            by_source[turn.ask.problem, turn.source].append(reward)
-    several = [values for values in by_source.values() if len(values) > 1]
+            parent = turn.ask.parents[-1:] if reads_parent else ()
+            repeated[turn.ask.problem, turn.source, *parent].append(reward)
+    several = [values for values in repeated.values() if len(values) > 1]
     squares = math.fsum(statistics.variance(v) * (len(v) - 1) for v in several)
     degrees = sum(len(values) - 1 for values in several)
     return math.sqrt(squares / degrees) if degrees else None

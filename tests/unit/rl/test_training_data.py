@@ -275,15 +275,18 @@ def test_the_metrics_of_a_batch():
 
 
 def test_reward_noise_is_that_of_one_program():
-    def turn(source, speedup):
+    def turn(source, speedup, parent):
         said = EvalSummary(protocol="strict", verdict="correct", speedup=speedup, low=speedup)
-        ask = Ask(id=f"{source}{speedup}", problem="p")
+        ask = Ask(id=f"{source}{speedup}", problem="p", parents=(parent,))
         return Turn(ask=ask, source=source, reply=Reply(text="x"), judgements=(said,))
 
-    turns = [turn("a", 1.0), turn("a", 1.2), turn("b", 2.0), turn("b", 2.0), turn("c", 3.0)]
-    section = PAPER.model_copy(update={"reward": TurnRewardSection(coverage=0.0)})
-    assert reward_noise(turns, section) == pytest.approx(math.sqrt(0.02 / 2))
-    assert reward_noise(turns[4:], section) is None
+    said = [("a", 1.0, "x"), ("a", 1.2, "y"), ("b", 2.0, "x"), ("b", 2.0, "x"), ("c", 3.0, "x")]
+    turns, rewards = [turn(*item) for item in said], [speedup for _, speedup, _ in said]
+    assert reward_noise(turns, rewards, PAPER) == pytest.approx(math.sqrt(0.02 / 2))
+    assert reward_noise(turns[4:], rewards[4:], PAPER) is None
+    # A speed-up over the parent differs between parents without any noise.
+    relative = PAPER.model_copy(update={"reward": TurnRewardSection(function="relative_to_parent")})
+    assert reward_noise(turns, rewards, relative) == 0.0
 
 
 def test_settings_are_laid_over_a_preset(tmp_path):

@@ -31,4 +31,6 @@ def _formula(section: TurnRewardSection) -> str:
     return f"r = {own} / s_parent if correct, else 0; s_parent of a reference = 1"
 
 
-REWARD = TurnReward(_reward, _formula, "Kernel-Smith, arXiv 2603.28342, section on RL")
+REWARD = TurnReward(
+    _reward, _formula, "Kernel-Smith, arXiv 2603.28342, section on RL", reads_parent=True
+)

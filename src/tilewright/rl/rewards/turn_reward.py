@@ -38,6 +38,8 @@ class TurnReward:
     """Paper and equation, or who made it."""
     reads_code: bool = False
     """Whether `JudgedTurn.code` must be there."""
+    reads_parent: bool = False
+    """Whether the reward of a program depends on its parent."""
 
 
 def find_reward(name: str, packages: Collection[str] | None = None) -> TurnReward:
