@@ -29,6 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what this machine cannot run, and let files of slow evaluations begin first."""
+    slow = {
+        item.path
+        for item in items
+        if item.path.parent.name in EVALUATING and item.get_closest_marker("slow")
+    }
+    items.sort(key=lambda item: item.path not in slow)
     skips = {}
     if not config.getoption("--network"):
         skips["network"] = pytest.mark.skip(reason="leaves the machine; pytest --network runs it")

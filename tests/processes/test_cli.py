@@ -29,7 +29,7 @@ from tilewright.records.run_folder import read_report
 
 __all__ = ["folder", "home"]
 pytest.importorskip("torch")
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("folder")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("folder"), pytest.mark.slow]
 
 
 def reproduced(run_folder: Path) -> subprocess.CompletedProcess[str]:
