@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Read when numpy is imported, as torch does: no sandbox can be forked from a process of threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -20,7 +20,10 @@ EVALUATING = ("processes", "services")
 KEPT = pytest.StashKey[set[int]]()
 
 # Machines differ in speed, so no example has a deadline; pytest-timeout bounds whole tests.
-settings.register_profile("tilewright", deadline=None, print_blob=True)
+# Hypothesis would call data that a busy machine generates slowly an error, too.
+settings.register_profile(
+    "tilewright", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("tilewright")
 
 

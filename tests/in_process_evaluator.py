@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -270,6 +271,8 @@ class InProcessEvaluator(DeviceHost):
         monkeypatch.setattr(cpu_runner.Runner, "_watch", _yielding(cpu_runner.Runner._watch))
         self._switch_interval_s = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
+        # A runner collects garbage before each load. It need not look at all tests.
+        gc.freeze()
         # Its thread waits for the runner's, which takes the time of a call.
         monkeypatch.setattr(cpu_runner, "own_waited_s", lambda: 0.0)
         monkeypatch.setattr(main.Launches, "hook_triton", _hook)
@@ -294,6 +297,7 @@ class InProcessEvaluator(DeviceHost):
         return write_files(files, body)
 
     def close(self) -> None:
+        gc.unfreeze()
         sys.setswitchinterval(self._switch_interval_s)
         for child in self.children:
             if not child.closed:
