@@ -65,9 +65,7 @@ def test_only_the_last_rewards_count_and_an_unknown_one_stays_unknown():
 
 
 @given(
-    rewards=st.lists(
-        st.tuples(st.sampled_from("pq"), st.floats(0, 100)), min_size=1, max_size=12
-    ),
+    rewards=st.lists(st.tuples(st.sampled_from("pq"), st.floats(0, 100)), min_size=1, max_size=12),
     earlier=st.dictionaries(st.sampled_from("pq"), st.lists(st.floats(0, 100), max_size=6)),
     window=st.integers(1, 8),
 )
@@ -94,7 +92,11 @@ def test_the_log_gives_the_rewards_of_batches_before_one_in_their_order():
     log.add("step00001", [LoggedReward("p", 5, 0, 3.0), LoggedReward("p", 4, 0, 2.0)])
     log.add("step00000", [LoggedReward("p", 0, 1, 1.0), LoggedReward("q", 1, 0, 9.0)])
     log.add("step00002", [LoggedReward("p", 8, 0, 4.0)])
-    assert log.before("step00002", ["p", "q", "r"], 9) == {"p": [1.0, 2.0, 3.0], "q": [9.0], "r": []}
+    assert log.before("step00002", ["p", "q", "r"], 9) == {
+        "p": [1.0, 2.0, 3.0],
+        "q": [9.0],
+        "r": [],
+    }
     assert log.before("step00002", ["p"], 2) == {"p": [2.0, 3.0]}
     assert log.before("step00000", ["p"], 2) == {"p": []}
 
