@@ -10,9 +10,13 @@ JOBS   ?= auto
 SERVED := tests/services
 # They wait much, so that one worker more than there are cores keeps the cores at work.
 SERVED_JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# The tests of a file share a server. Slow files come first: none runs alone at the end.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 # The tests of a file share a forkserver. Those with the mark `alone` watch memory or the clock.
 FORKED := tests/processes
 GPU    := tests/gpu
+# Tests with the mark `nightly` take long, and a shorter test of the same promise runs without them.
+CHOSEN ?= not nightly
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
 # Pytest's status when ARGS choose none of the tests that it was given.
@@ -42,7 +46,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -52,25 +56,31 @@ install: $(STAMP)  ## install everything into .venv
 venv: $(STAMP)
 
 # pip would compile on one core. Some packages have files for other Pythons, which do not compile.
+# Half of the files are of parts of packages of which we import few or none.
+UNUSED := /(tests?|testing|transformers/models|openai/types|rllib|pygments/lexers)/
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else \
 	    f"tilewright needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	    echo "cannot make a virtual environment: install the venv module of $(PYTHON)" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(EXTRAS)]'
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null 2>&1 || true
+	@$(BIN)/python -m compileall -q -j 0 -x '$(UNUSED)' $(VENV)/lib > /dev/null 2>&1 || true
 	@touch $@
 
 demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 	$(BIN)/tilewright demo
 
-test: $(STAMP)  ## run the tests that this machine can, but for those of services
-	$(PYTEST) -n $(JOBS) $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "not alone" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
-	$(PYTEST) -m "alone or gpu" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
+test: $(STAMP)  ## run the tests that this machine can, but for those of services and long ones
+	$(PYTEST) -n $(JOBS) -m "$(CHOSEN)" $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
+	$(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "not alone and ($(CHOSEN))" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
+	$(PYTEST) -m "(alone or gpu) and ($(CHOSEN))" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
 
-services: $(STAMP)  ## run the tests of servers, clusters and trainers, killed ones among them
-	$(PYTEST) -n $(SERVED_JOBS) --dist loadfile $(SERVED) $(ARGS)
+services: $(STAMP)  ## run the tests of servers, clusters and trainers, but for long ones
+	$(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "$(CHOSEN)" $(SERVED) $(ARGS) || $(NONE_CHOSEN)
+
+test-all:  ## run all tests, long ones with the mark `nightly` among them
+	$(MAKE) test CHOSEN="nightly or not nightly"
+	$(MAKE) services CHOSEN="nightly or not nightly"
 
 check: lint types imports pages fragments  ## lint, types, import contracts, generated pages, prose
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Read when numpy is imported, as torch does: no sandbox can be forked from a process of threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -20,7 +20,10 @@ EVALUATING = ("processes", "services")
 KEPT = pytest.StashKey[set[int]]()
 
 # Machines differ in speed, so no example has a deadline; pytest-timeout bounds whole tests.
-settings.register_profile("tilewright", deadline=None, print_blob=True)
+# Hypothesis would call data that a busy machine generates slowly an error, too.
+settings.register_profile(
+    "tilewright", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("tilewright")
 
 
@@ -29,6 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what this machine cannot run, and let files of slow evaluations begin first."""
+    slow = {
+        item.path
+        for item in items
+        if item.path.parent.name in EVALUATING and item.get_closest_marker("slow")
+    }
+    items.sort(key=lambda item: item.path not in slow)
     skips = {}
     if not config.getoption("--network"):
         skips["network"] = pytest.mark.skip(reason="leaves the machine; pytest --network runs it")

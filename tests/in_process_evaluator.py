@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -59,8 +60,8 @@ from typing import Any
 from tilewright.evaluator.devices.devices import CPU, Cores
 from tilewright.evaluator.judge import process as judge
 from tilewright.evaluator.pipeline.run import evaluate
-from tilewright.evaluator.processes.host import DeviceHost
-from tilewright.evaluator.processes.prefork import PreforkPool
+from tilewright.evaluator.processes.host import DeviceHost, lease_name
+from tilewright.evaluator.processes.prefork import PreforkPool, lease_folder
 from tilewright.evaluator.runners import cpu_runner
 from tilewright.problems.loader import parse_problem
 from tilewright.records import (
@@ -84,9 +85,14 @@ write_files = main.write_files
 PIDS = itertools.count(1)
 STOPS_OF_A_CALL = 2
 """Once before the judge writes the inputs, once before it reads the outputs."""
-NO_CORE = 9999
-"""A core number that no machine has, so that no other evaluation holds its lease."""
+NO_CORE = 10_000 + os.getpid()
+"""A core number that no machine has, so that no other evaluation holds its lease.
+
+Each process has its own, so that tests of two workers do not wait for each other.
+"""
 ROOT = "0123456789abcdef0123456789abcdef"
+YIELD_S, SWITCH_INTERVAL_S = 5e-5, 5e-4
+"""Both let the other thread work soon: a call has several hand-overs between two that spin."""
 
 
 shim: Any = ModuleType("shim")
@@ -96,6 +102,16 @@ shim: Any = ModuleType("shim")
 def _hook(launches: main.Launches) -> None:
     shim.launch = launches.wrap(lambda kernel: kernel())
     shim.launch_unseen = lambda kernel: None if launches.suppress else kernel()
+
+
+def _yielding(watch: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return `watch`, which the supervisor calls as it spins, after a moment for other threads."""
+
+    def yield_and_watch(runner: Any) -> None:
+        time.sleep(YIELD_S)
+        watch(runner)
+
+    return yield_and_watch
 
 
 class Silent:
@@ -252,6 +268,11 @@ class InProcessEvaluator(DeviceHost):
         monkeypatch.setitem(sys.modules, "shim", shim)
         # The supervisor spins on the sync page, and must not keep a runner's thread from its work.
         monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
+        monkeypatch.setattr(cpu_runner.Runner, "_watch", _yielding(cpu_runner.Runner._watch))
+        self._switch_interval_s = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        # A runner collects garbage before each load. It need not look at all tests.
+        gc.freeze()
         # Its thread waits for the runner's, which takes the time of a call.
         monkeypatch.setattr(cpu_runner, "own_waited_s", lambda: 0.0)
         monkeypatch.setattr(main.Launches, "hook_triton", _hook)
@@ -276,9 +297,12 @@ class InProcessEvaluator(DeviceHost):
         return write_files(files, body)
 
     def close(self) -> None:
+        gc.unfreeze()
+        sys.setswitchinterval(self._switch_interval_s)
         for child in self.children:
             if not child.closed:
                 child.kill()
+        (lease_folder() / f"{lease_name(self.device, self.cores)}.lock").unlink(missing_ok=True)
 
     def told(self, role: str = "runner") -> str:
         """Return, as JSON, every frame that children of `role` were sent."""

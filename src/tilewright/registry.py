@@ -63,9 +63,12 @@ def catalogue(kind: str, *, packages: Collection[str] | None = None) -> dict[str
         raise PluginError(f"no kind of plug-in is called {kind!r}; kinds: {', '.join(KINDS)}")
     admitted = None if packages is None else {OWN_PACKAGE, *map(_normalise, packages)}
     found: dict[str, Plugin] = {}
+    origins: dict[importlib.metadata.Distribution | None, tuple[str, str]] = {}
     for entry in importlib.metadata.entry_points(group=f"tilewright.{kind}"):
-        dist = entry.dist
-        package, version = (dist.name, dist.version) if dist is not None else ("unknown",) * 2
+        if (dist := entry.dist) not in origins:
+            # Each access of an attribute parses the metadata of the package.
+            origins[dist] = ("unknown",) * 2 if dist is None else (dist.name, dist.version)
+        package, version = origins[dist]
         plugin = Plugin(kind, entry.name, package, version, entry)
         if admitted is not None and _normalise(package) not in admitted:
             continue

@@ -7,10 +7,9 @@ import sys
 
 import pytest
 
-from tests.browser.test_page import BROWSER, DRIVER, SIZES, browser
+from tests.browser.test_page import BROWSER, DRIVER, SIZES
 from tests.unit.cli.test_compare import HOSTILE, a_run
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

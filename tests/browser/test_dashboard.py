@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_page import SIZES, browser, pytestmark  # noqa: F401 - fixture and marks
+from tests.browser.test_page import SIZES, pytestmark  # noqa: F401 - marks
 from tests.services.test_serve import BAD, GOOD, Server, asked, request, submit, token_of
 
 pytest.importorskip("fastapi")
@@ -36,7 +36,7 @@ def until(seen: Callable[[], bool], within_s: float = LATE_S) -> float:
     return time.monotonic() - start
 
 
-def opened(browser: Any, url: str, size: str = "desktop") -> Any:  # noqa: F811
+def opened(browser: Any, url: str, size: str = "desktop") -> Any:
     browser.set_window_size(*SIZES[size])
     browser.get_log("browser")
     browser.get(url)
@@ -44,18 +44,18 @@ def opened(browser: Any, url: str, size: str = "desktop") -> Any:  # noqa: F811
     return browser
 
 
-def hosts(browser: Any) -> set[str]:  # noqa: F811
+def hosts(browser: Any) -> set[str]:
     """Return the hosts that the page has asked."""
     script = "return performance.getEntriesByType('resource').map((item) => item.name)"
     return {name.split("/")[2] for name in browser.execute_script(script) if "://" in name}
 
 
-def errors(browser: Any) -> list[Any]:  # noqa: F811
+def errors(browser: Any) -> list[Any]:
     return [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_it_shows_tasks_as_they_end(browser, server, size):  # noqa: F811
+def test_it_shows_tasks_as_they_end(browser, server, size):
     shown = opened(browser, server.url, size)
     sentence = shown.find_element("id", "sentence")
     until(lambda: "verdict" in sentence.text)
@@ -90,7 +90,7 @@ def test_it_shows_tasks_as_they_end(browser, server, size):  # noqa: F811
     assert errors(shown) == []
 
 
-def test_nothing_is_shown_without_a_token(browser, tmp_path: Path):  # noqa: F811
+def test_nothing_is_shown_without_a_token(browser, tmp_path: Path):
     home = tmp_path / "home"
     home.mkdir()
     token = token_of(home, "reader", "read")
@@ -111,7 +111,7 @@ def test_nothing_is_shown_without_a_token(browser, tmp_path: Path):  # noqa: F81
         server.stop()
 
 
-def test_a_timed_task_has_its_speed_up(browser, server):  # noqa: F811
+def test_a_timed_task_has_its_speed_up(browser, server):
     timed = request(GOOD.format(1000)).model_dump(mode="json")
     timed["timing"] |= {"enabled": True, "max_s": 0.5}
     assert asked(f"{server.url}/v1/tasks", {"request": timed})[0] == 202
@@ -133,7 +133,7 @@ return Object.fromEntries(['correct', 'incorrect', 'failed', 'rejected', 'unjudg
   return [kind, [looks(mark, 'backgroundColor'), looks(bar, 'fill')]]; }));"""
 
 
-def test_the_server_prints_the_address_of_the_dashboard(browser, server):  # noqa: F811
+def test_the_server_prints_the_address_of_the_dashboard(browser, server):
     printed = server.log.read_text()
     assert f"dashboard: {server.url}/\n" in printed
     shown = opened(browser, re.search(r"dashboard: (\S+)", printed)[1])
@@ -141,7 +141,7 @@ def test_the_server_prints_the_address_of_the_dashboard(browser, server):  # noq
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_legend_has_the_colours_of_the_bars(browser, server, scheme):  # noqa: F811
+def test_the_legend_has_the_colours_of_the_bars(browser, server, scheme):
     shown = opened(browser, server.url)
     until(lambda: "verdict" in shown.find_element("id", "sentence").text)
     wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
@@ -156,7 +156,7 @@ def test_the_legend_has_the_colours_of_the_bars(browser, server, scheme):  # noq
     assert min(math.dist(a, b) for a, b in itertools.combinations(colours, 2)) > 60
 
 
-def test_the_description_of_the_api_needs_no_other_host(browser, server):  # noqa: F811
+def test_the_description_of_the_api_needs_no_other_host(browser, server):
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(f"{server.url}/docs")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests import sample_reports
-from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser, many, opened
+from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, many, opened
 from tests.browser.test_training import without_device
 from tests.browser.test_view import a_run
 from tests.unit.cli.test_compare import a_run as a_bench
@@ -21,7 +21,6 @@ from tilewright.reports.run_list import RunList
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import exported, runs_page
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_page import BROWSER, DRIVER, browser, many, opened
+from tests.browser.test_page import BROWSER, DRIVER, many, opened
 from tests.browser.test_view import a_run, shown
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import exported
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

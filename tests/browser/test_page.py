@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +31,6 @@ FLAGS = (
 SLOWER = EvalSummary(protocol="strict", verdict="correct", speedup=0.5, low=0.49, high=0.51)
 FASTER = EvalSummary(protocol="strict", verdict="correct", speedup=1.62, low=1.34, high=1.74)
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    yield made
-    made.quit()
 
 
 def opened(browser: Any, text: str, folder: Path, size: str = "desktop") -> Any:

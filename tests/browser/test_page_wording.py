@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from tests import sample_reports
-from tests.browser.test_page import BROWSER, DRIVER, FASTER, browser, many, opened
+from tests.browser.test_page import BROWSER, DRIVER, FASTER, many, opened
 from tests.unit.reports.test_html_report import a_run, turns, with_report
 from tilewright.records.events import Ask, EvalSummary, Turn
 from tilewright.records.run_folder import write_report
 from tilewright.reports.html_report import document, page, page_of_eval
 from tilewright.reports.loader import gather
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

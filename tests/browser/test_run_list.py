@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests import sample_reports
-from tests.browser.test_page import BROWSER, DRIVER, SIZES, browser
+from tests.browser.test_page import BROWSER, DRIVER, SIZES
 from tests.browser.test_view import a_run, shown
 from tests.unit.reports.test_html_report import HOSTILE
 from tests.unit.reports.test_run_list import begin, finished
@@ -20,7 +20,6 @@ from tilewright.records.event_log import EventLog
 from tilewright.reports.run_list import RunList
 from tilewright.reports.viewer_server import Viewer, runs_page
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

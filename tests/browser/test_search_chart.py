@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_page import BROWSER, DRIVER, SIZES, browser
+from tests.browser.test_page import BROWSER, DRIVER, SIZES
 from tests.browser.test_view import count, shown
 from tests.sample_reports import correct
 from tests.unit.reports.test_html_report import a_run
@@ -16,7 +16,6 @@ from tilewright.records.events import EvalSummary, Turn
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import exported
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

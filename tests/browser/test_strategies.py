@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser, opened
+from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, opened
 from tests.unit.reports.test_html_report import a_run
 from tests.unit.reports.test_strategy_report import NAMES, compared
 from tests.unit.scoring.test_strategy_table import final, turn_of
@@ -16,7 +16,6 @@ from tilewright.reports.html_report import document, page
 from tilewright.reports.loader import gather
 from tilewright.reports.strategy_report import COLUMNS
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

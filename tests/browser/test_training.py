@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_page import BROWSER, DRIVER, SIZES, browser
+from tests.browser.test_page import BROWSER, DRIVER, SIZES
 from tests.browser.test_view import a_run, served, shown
 from tests.unit.reports.test_html_report import begun
 from tilewright.loop.run_state import begin
@@ -19,7 +19,6 @@ from tilewright.reports.loader import gather, title_of
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import exported
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

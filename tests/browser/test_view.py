@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests import sample_reports
-from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser
+from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES
 from tests.unit.loop.test_rollout import CODE, play
 from tests.unit.reports.test_html_report import HOSTILE
 from tilewright.records.event_log import EventLog
@@ -23,7 +23,6 @@ from tilewright.records.events import Ask, EvalSummary, Reply, Turn, TurnFinishe
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_page import BROWSER, DRIVER, SIZES, browser
+from tests.browser.test_page import BROWSER, DRIVER, SIZES
 from tests.browser.test_strategies import MANY, many
 from tests.browser.test_view import count, shown
 from tests.unit.reports.test_html_report import a_run
@@ -19,7 +19,6 @@ from tilewright.records.events import Choice, Turn
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported
 
-__all__ = ["browser"]
 pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -29,7 +29,7 @@ from tilewright.records.run_folder import read_report
 
 __all__ = ["folder", "home"]
 pytest.importorskip("torch")
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("folder")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("folder"), pytest.mark.slow]
 
 
 def reproduced(run_folder: Path) -> subprocess.CompletedProcess[str]:
@@ -206,7 +206,10 @@ def test_every_demo_file_has_a_header():
 def test_doctor_calibrates_and_reports_every_item(folder, monkeypatch):
     monkeypatch.setattr(doctor, "AA_RUNS", 1)
     monkeypatch.setattr(doctor, "CALIBRATION_PROBLEMS", ("add_relu",))
-    words = ["doctor", "--json", "--calibrate", "--runs", "2", *QUICK]
+    # Blocks are counted, so that no limit of time ends a case early on a busy machine.
+    plan = ("min_blocks=4", "max_blocks=4", "max_s=60")
+    steady = [word for part in plan for word in ("--set", f"eval.timing.{part}")]
+    words = ["doctor", "--json", "--calibrate", "--runs", "2", *steady]
     answer = CliRunner().invoke(cli, [*words, "--set", f"home={folder / 'home'}"])
     assert answer.exit_code == 0, answer.output
     document = json.loads(answer.stdout)
@@ -217,7 +220,6 @@ def test_doctor_calibrates_and_reports_every_item(folder, monkeypatch):
     # Three cases twice; a long or memory-bound one has four to eight replicates, each a sample.
     assert 6 <= sum(document["calibration"]["samples"]) <= 8 * 6
     assert (folder / "home" / "calibration.json").is_file()
-    # On a busy machine the limit of time ends a case before its planned replicates.
     assert 1 <= document["noise"]["runs"] <= 8
     assert 0 <= document["noise"]["median"] <= document["noise"]["worst"]
     worst = f"{math.expm1(document['noise']['worst']):.1%}"

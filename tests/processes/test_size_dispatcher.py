@@ -97,7 +97,9 @@ def test_the_reference_answers_on_the_sizes_on_which_a_candidate_loses(tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_candidate_that_loses_everywhere_gets_no_dispatcher(tmp_path):
+    """test_no_rule_follows_without_another_size_or_its_shape has the rule without a judge."""
     code = PLANTED.replace("x.numel() < 40000", "True")
     document, said = optimised(tmp_path, code)
     made = document["dispatchers"]["peaks"]

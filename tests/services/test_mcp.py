@@ -272,10 +272,9 @@ def evaluation(code: str) -> dict[str, Any]:
 def test_a_disconnected_client_leaves_no_process_behind(tmp_path):
     with raw(tmp_path) as (process, send):
         send(id=1, method="tools/call", params=evaluation(SLOW.format(60)))
-        limit = time.monotonic() + 60
         below: list[psutil.Process] = []
         while len(below) < 4:  # the supervisor, its forkserver, a judge and a runner
-            assert time.monotonic() < limit
+            assert process.poll() is None
             time.sleep(0.1)
             below = psutil.Process(process.pid).children(recursive=True)
         process.stdin.close()
@@ -290,13 +289,12 @@ def test_a_cancelled_call_still_counts_as_a_turn(tmp_path):
     with raw(tmp_path) as (process, send):
         send(id=1, method="tools/call", params=evaluation(SLOW.format(0.1)))
         log = tmp_path / "runs"
-        limit = time.monotonic() + 60
         while not any("requests_issued" in item.read_text() for item in log.glob("*/events.jsonl")):
-            assert time.monotonic() < limit
+            assert process.poll() is None
             time.sleep(0.05)
         send(method="notifications/cancelled", params={"requestId": 1})
         while '"turn_finished"' not in (the_run(tmp_path) / "events.jsonl").read_text():
-            assert time.monotonic() < limit
+            assert process.poll() is None
             time.sleep(0.1)
         send(id=2, method="tools/call", params={"name": "history", "arguments": {}})
         answers = iter(process.stdout.readline, "")

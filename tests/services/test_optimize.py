@@ -25,6 +25,7 @@ def answer(messages, ask):
     time.sleep({pause})
     return "nothing yet" if ask.turn == 0 else GOOD % ask.turn
 """
+pytestmark = pytest.mark.slow
 QUICK = ("--set", "eval.timing.enabled=false", "--set", "loop.max_concurrency=1")
 
 

@@ -15,7 +15,10 @@ import yaml
 from click.testing import CliRunner
 
 pytest.importorskip("trl")
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
+pytestmark = [
+    *(pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)),
+    pytest.mark.slow,
+]
 
 from tests.conventions.tree import ROOT
 from tilewright.cli.main import cli
@@ -161,7 +164,9 @@ def test_the_settings_of_each_stage_are_shown_without_a_training():
     assert [row["name"] for row in json.loads(listed.stdout)] == list(NAMES)
 
 
+@pytest.mark.nightly
 def test_a_recipe_of_the_commit_gives_its_rewards_again(tmp_path):
+    """test_the_log_gives_the_trained_rewards_and_advantages_again covers one recipe."""
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True
     ).stdout

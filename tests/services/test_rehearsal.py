@@ -1,6 +1,7 @@
 """A small rehearsal of the study nano: without checks a real training learns to hack.
 
-`make rehearsals` runs the whole one, and two mutations of it.
+`make rehearsals` runs the whole one, and two mutations of it. On each commit test_study.py runs a
+study, and test_train_arms.py an arm without checks.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import yaml
 from click.testing import CliRunner
 
 pytest.importorskip("trl")
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [
+    *(pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)),
+    *(pytest.mark.slow, pytest.mark.nightly),
+]
 
 from tilewright.cli.main import cli  # noqa: E402 - a machine without trl skips all of it
 from tilewright.rl.study.directions import effect, last_value  # noqa: E402

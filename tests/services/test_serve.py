@@ -25,6 +25,7 @@ from tilewright.records import EvalRequest
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")
+pytestmark = pytest.mark.slow
 GOOD = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)  # {}\n"
 BAD = "def softmax(x):\n    return x + {}\n"
 QUICK = load(overrides=["eval.timing.enabled=false"], environ={})
@@ -137,7 +138,9 @@ def test_names_conflict_and_tasks_and_metrics_are_listed(server):
     assert asked(f"{server.url}/v1/tasks/{'0' * 64}")[0] == 404
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_killed_again_and_again_loses_nothing(server):
+    """test_a_client_waits_through_a_restart_of_its_server kills it once."""
     wanted = {}
     for number in range(12):
         text = (BAD if number % 3 == 0 else GOOD).format(number)

@@ -25,7 +25,7 @@ CHECKS = (
 RUN_BUDGET_S = 270
 """Seconds of one run. On two idle cores the longest takes 45 s, nearly all of it in schemathesis,
 which derives 700 requests from the schema of an evaluation; the server needs 2 s of that."""
-pytestmark = pytest.mark.timeout(RUN_BUDGET_S + 30)
+pytestmark = [pytest.mark.timeout(RUN_BUDGET_S + 30), pytest.mark.slow]
 ENDLESS = "follow_v1_overview_events_get"
 """An operation whose answer has no end, for which schemathesis would wait until its timeout."""
 SUBMISSIONS = ("submit_v1_tasks_post", "submit_many_v1_tasks_batch_post")
@@ -64,6 +64,7 @@ def test_every_endpoint_answers_fuzzed_requests_as_its_schema_states(server, tmp
 
 
 # A batch is a list of what the other takes, whose wrong forms are sent there.
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "operations",
     [
@@ -74,6 +75,7 @@ def test_every_endpoint_answers_fuzzed_requests_as_its_schema_states(server, tmp
     ids=["submit", "submit-many", "others"],
 )
 def test_every_endpoint_answers_each_case_of_its_schema_as_stated(server, tmp_path, operations):
+    """test_every_endpoint_answers_fuzzed_requests_as_its_schema_states sends fewer cases."""
     schemathesis(server, tmp_path, "--phases", "coverage", *operations)
     known = describe().openapi()["paths"].values()
     assert set(SUBMISSIONS) < {row["operationId"] for path in known for row in path.values()}

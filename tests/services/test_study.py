@@ -19,7 +19,10 @@ import yaml
 from click.testing import CliRunner
 
 pytest.importorskip("trl")
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
+pytestmark = [
+    *(pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)),
+    pytest.mark.slow,
+]
 
 from tilewright.cli.main import cli
 from tilewright.families.nano.problem_files import compositions_of, reference_of

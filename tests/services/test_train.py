@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("trl")
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
+pytestmark = [
+    *(pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)),
+    pytest.mark.slow,
+]
 
 from tests.conventions.tree import SOURCE
 from tests.services.killed_training import train_until_killed

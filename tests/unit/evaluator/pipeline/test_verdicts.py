@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.in_process_evaluator import ROOT, a_request, timed
 from tilewright.errors import ProblemError
+from tilewright.evaluator.processes.host import lease_name
+from tilewright.evaluator.processes.prefork import lease_folder
 from tilewright.evaluator.seeds import derive
 from tilewright.records import Baseline, Candidate, Incorrect, SourceFile, Unjudged
 
@@ -266,7 +266,7 @@ def test_the_lease_is_held_while_a_candidate_runs(evaluator):
                 except BlockingIOError:
                     seen.append("taken")
 
-    path = Path(f"/tmp/tilewright-leases-{os.getuid()}/cpu-9999.lock")
+    path = lease_folder() / f"{lease_name(evaluator.device, evaluator.cores)}.lock"
     evaluator.judge(a_request(PROBLEM, HONEST), emit)
 
     assert {"taken"} == set(seen)

@@ -32,8 +32,7 @@ def test_every_plan_computes_what_it_claims(composition):
         if program.plan is ProgramPlan.BROKEN:
             assert error is None, program
         elif program.hack is not Hack.COMPILED:
-            # The compiler of torch needs more than the interpreter. A stale buffer is right on its
-            # first call alone.
+            # A stale buffer is right on its first call alone.
             wrong = program.plan is ProgramPlan.WRONG or program.hack is Hack.STALE
             assert error is not None, program
             assert error > 1e-3 if wrong else error < 1e-4, (program, error)
