@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.bars import Bar, finish
 from tilewright.registry import catalogue
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, read_recipe
-from tilewright.rl.recipes.recipe_page import Trained, trained_of
+from tilewright.rl.recipes.recipe_page import whole_gains
 
 MAX_S = 480.0
 """Most seconds of all rehearsals together on two quiet cores."""
@@ -45,25 +45,18 @@ def measured(folder: Path, names: list[str]) -> list[Bar]:
 
 
 def bars_of(folder: RecipeFolder) -> list[Bar]:
-    """Return a bar for each stage that learns from rewards: each seed must gain."""
-    trained, seeds = trained_of(folder), folder.config.seeds
-    found = []
-    for stage in (stage.name for stage in folder.recipe.stages if stage.verb == "rl"):
-        own = [i for i in trained if i.run.variant is None and i.run.stage.name == stage]
-        better = [item for item in own if item.gain is not None and (item.gain.low or 0.0) > 0]
-        found.append(
-            Bar(
-                f"recipes: {folder.recipe.name}, {stage} improves on its start",
-                f"{seeds} of {seeds} seeds",
-                f"{len(better)} of {len(own)}: {', '.join(map(_gain, own))}",
-                len(better) == seeds,
-            )
+    """Return the bar of a rehearsal: each seed must gain by the reward of the last stage."""
+    gains, seeds = whole_gains(folder), folder.config.seeds
+    better = [gain for gain in gains.values() if (gain.low or 0.0) > 0]
+    shown = ", ".join(f"{gain.end - gain.start:+.2f}" for gain in gains.values())
+    return [
+        Bar(
+            f"recipes: {folder.recipe.name} improves on its start",
+            f"{seeds} of {seeds} seeds",
+            f"{len(better)} of {len(gains)}: {shown}",
+            len(better) == seeds,
         )
-    return found
-
-
-def _gain(item: Trained) -> str:
-    return "none" if item.gain is None else f"{item.gain.end - item.gain.start:+.2f}"
+    ]
 
 
 def main() -> int:

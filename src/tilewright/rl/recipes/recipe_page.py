@@ -56,6 +56,22 @@ def trained_of(folder: RecipeFolder) -> list[Trained]:
     return found
 
 
+def whole_gains(folder: RecipeFolder) -> dict[int, Gain]:
+    """Return what all stages together gained by the reward of the last one, by seed.
+
+    The first batch is that of the first stage that learns from rewards.
+    """
+    stages = [stage for stage in folder.recipe.stages if stage.verb == "rl"]
+    found = {}
+    for seed in range(folder.config.seeds):
+        first, last = (StageRun(stage, seed) for stage in (stages[0], stages[-1]))
+        settings = stage_settings(folder.recipe, last.stage, folder.config)
+        start, steps = folder.place(first), folder.config.last_steps
+        if (gain := gain_of(folder.place(last), settings, steps, start)) is not None:
+            found[seed] = gain
+    return found
+
+
 def recipe_pages(folder: RecipeFolder, seconds: dict[str, float]) -> dict[str, str]:
     """Return the files of the page by name: the text, and charts."""
     trained = trained_of(folder)
@@ -92,6 +108,7 @@ def _lines(
     yield ""
     yield from _supervised(folder)
     yield from _trainings(folder, trained)
+    yield from _whole(folder)
     yield from _variants(folder, trained)
     yield "## Charts"
     yield ""
@@ -145,11 +162,31 @@ def _trainings(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
             cells += [""] * 4
         else:
             cells += [str(gain.programs), f"{gain.start:.3f}", f"{gain.end:.3f}"]
-            ends = "" if gain.low is None else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
-            cells.append(f"{gain.end - gain.start:+.3f}{ends}")
+            cells.append(_difference(gain))
         values = [last_value(item.figures, name, folder.config.last_steps) for name in FIGURES]
         cells += ["not measured" if value is None else f"{value:.3f}" for value in values]
         yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _difference(gain: Gain) -> str:
+    ends = "" if gain.low is None else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
+    return f"{gain.end - gain.start:+.3f}{ends}"
+
+
+def _whole(folder: RecipeFolder) -> Iterator[str]:
+    """Yield the gain over all stages, if several learn from rewards."""
+    gains = whole_gains(folder)
+    if sum(stage.verb == "rl" for stage in folder.recipe.stages) < 2 or not gains:
+        return
+    yield "## All stages together"
+    yield ""
+    yield "Both columns of rewards are paid as in the last stage."
+    yield "The start is the first batch of the first stage that learns from rewards."
+    yield ""
+    yield from ("| seed | start | end | difference, 95 % |", "| --- | --- | --- | --- |")
+    for seed, gain in gains.items():
+        yield f"| {seed} | {gain.start:.3f} | {gain.end:.3f} | {_difference(gain)} |"
     yield ""
 
 

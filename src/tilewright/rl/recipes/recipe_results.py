@@ -46,14 +46,23 @@ class GainObservation:
     programs: int
 
 
-def gain_of(place: Path, settings: TrainConfig, last_steps: int) -> Gain | None:
-    """Return what a training gained; `None`: its log has no two steps with judged turns."""
+def gain_of(
+    place: Path, settings: TrainConfig, last_steps: int, first_place: Path | None = None
+) -> Gain | None:
+    """Return what a training gained; `None`: its log has no two steps with judged turns.
+
+    With `first_place`, the first batch is that of the training there. `settings` pay both.
+    """
     by_step = observations(place, settings)
     steps = sorted(by_step)
     if len(steps) < 2:
         return None
     last = [item for step in steps[1:][-last_steps:] for item in by_step[step]]
-    first, shared = by_step[steps[0]], {item.problem for item in by_step[steps[0]]}
+    before = observations(first_place, settings) if first_place else by_step
+    if not before:
+        return None
+    first = before[min(before)]
+    shared = {item.problem for item in first}
     shared &= {item.problem for item in last}
     parts = [_values(part, shared) for part in (first, last)]
     start, end = (statistics.fmean(map(statistics.fmean, part.values())) for part in parts)
