@@ -88,7 +88,7 @@ RL = RecipeStage(
         RecipeValue("overrides.sampling.prompts", 32, "ours", "not published", 16),
         RecipeValue("overrides.optimizer.learning_rate", 1e-6, "ours", "not published", 0.001),
         RecipeValue("overrides.optimizer.steps", 63, "ours", "1 epoch of 2,017 prompts", 12),
-        *small_rl(),
+        *small_rl(65536, "64k tokens of context"),
     ),
     _contexts,
     needs_contexts=True,

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.errors import writing
 from tilewright.rl.data.cold_start import ColdStartMix, cold_start
-from tilewright.rl.recipes.recipe import RecipeData, RecipeValue
+from tilewright.rl.recipes.recipe import Origin, RecipeData, RecipeValue
 
 CONVERSATIONS = "conversations.jsonl"
 
@@ -28,10 +28,14 @@ def small_sft() -> tuple[RecipeValue, ...]:
     )
 
 
-def small_rl() -> tuple[RecipeValue, ...]:
-    """Return the settings of a stage `rl`."""
+def small_rl(context_tokens: int | None = None, source: str = WHY) -> tuple[RecipeValue, ...]:
+    """Return the settings of a stage `rl`; `context_tokens` is the published value and its source.
+
+    A context that does not fit makes no rollout, so a paper's longest context is a setting.
+    """
+    origin: Origin = "ours" if context_tokens is None else "paper"
     return (
-        RecipeValue("overrides.sampling.context_tokens", None, "ours", WHY, 512),
+        RecipeValue("overrides.sampling.context_tokens", context_tokens, origin, source, 512),
         RecipeValue("overrides.sampling.reply_tokens", None, "ours", WHY, 64),
         RecipeValue("health.reference", None, "ours", "saves a copy of the model", False),
         RecipeValue("checkpoints.every", None, "ours", "a kill costs so many steps", 4),
