@@ -27,6 +27,7 @@ BARS = {
     "bench_kills": "faults.bench_kills",
     "host_kills": "faults.host_kills",
     "study_kills": "faults.study_kills",
+    "recipe_kills": "faults.recipe_kills",
     "eval_wait": "accuracy.eval_wait",
     "reports": "search.report_page",
     "loop": "search.loop_cost",

@@ -1,26 +1,23 @@
 """Bar: a study that is killed at random moments ends like an undisturbed one.
 
-Every other kill hits the process of a stage, and not the study itself. A study that ends before the
-last kill is followed by another one, which must end the same.
+A study that ends before the last kill is followed by another one, which must end the same.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from benchmarks.bars import Bar, finish
+from benchmarks.faults.killed_commands import MAX_RUNS, newest_log, run_with_kills
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Stepped, TurnFinished
 from tilewright.rl.study.study_config import load_study
@@ -29,8 +26,6 @@ from tilewright.rl.study.study_log import LOG, read_log
 
 KILLS = 20
 SEED = 3
-MAX_RUNS = 60
-"""Most invocations of all disturbed studies: one that cannot continue is no endless loop."""
 TIMED = ("seconds/",)
 """Beginnings of the names of figures that depend on time."""
 
@@ -91,47 +86,6 @@ def _start(folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _kill(process: subprocess.Popen[bytes], *, stage: bool) -> None:
-    """Kill a study, or the process of its stage if it has one."""
-    if stage:
-        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        with suppress(OSError):
-            if children := listed.read_text(encoding="ascii").split():
-                os.kill(int(children[0]), signal.SIGKILL)
-                process.wait(300)
-                return
-    process.kill()
-    process.wait()
-
-
-def disturbed(
-    folder: Path, kills: int, longest_s: float, choices: random.Random
-) -> tuple[int, int]:
-    """Run a study until it is complete; return the numbers of kills and of invocations."""
-    made = begun = 0
-    while begun < MAX_RUNS:
-        process, stage = _start(folder), made % 2 == 1
-        begun += 1
-        if made < kills:
-            limit = time.monotonic() + choices.uniform(0.5, longest_s)
-            while process.poll() is None and time.monotonic() < limit:
-                time.sleep(0.02)
-            if process.poll() is None:
-                _kill(process, stage=stage)
-                made += 1
-                hit = "its stage" if stage else "the study"
-                print(f"{folder.name}: kill {made} hits {hit}; newest log: {_newest(folder)}")
-        if process.wait(1200) == 0:
-            return made, begun
-    return made, begun
-
-
-def _newest(folder: Path) -> str:
-    """Return the name of the stage whose process wrote last; empty: none did."""
-    logs = (folder / "study" / "logs").glob("*.txt")
-    return max(logs, key=lambda path: path.stat().st_mtime, default=Path()).stem
-
-
 def run(match: str = "", kills: int = KILLS) -> list[Bar]:  # noqa: ARG001 - one signature
     """Return the bars."""
     choices, made, begun, wrong, twice, studies = random.Random(SEED), 0, 0, 0, 0, 0
@@ -139,7 +93,16 @@ def run(match: str = "", kills: int = KILLS) -> list[Bar]:  # noqa: ARG001 - one
         wanted, longest_s = _undisturbed(Path(place) / "undisturbed")
         while made < kills and begun < MAX_RUNS:
             folder = _folder(Path(place) / f"killed{studies}")
-            more, runs = disturbed(folder, kills - made, longest_s, choices)
+            name, logs = folder.name, folder / "study" / "logs"
+            more, runs = run_with_kills(
+                partial(_start, folder),
+                kills - made,
+                longest_s,
+                choices,
+                lambda kill, hit, name=name, logs=logs: print(  # type: ignore[misc]
+                    f"{name}: kill {kill} hits {hit}; newest log: {newest_log(logs)}"
+                ),
+            )
             made, begun, studies = made + more, begun + runs, studies + 1
             log = folder / "study" / LOG
             wrong += not log.exists() or comparable(read_log(log)) != wanted
