@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_page import BROWSER, DRIVER, FLAGS, SIZES
+from tests.browser.test_page import BROWSER, DRIVER, FLAGS
 
 
 @pytest.fixture(scope="session")
@@ -26,9 +26,8 @@ def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def browser(one_browser: Any) -> Any:
-    """Return the browser on an empty page, as if it had just been started."""
+    """Return the browser on an empty page. A test chooses the size of the window once."""
     one_browser.get("about:blank")
     one_browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    one_browser.set_window_size(*SIZES["desktop"])
     one_browser.get_log("browser")
     return one_browser
