@@ -112,4 +112,4 @@ def _folder(path: Path, name: str) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(finish(run(*sys.argv[1:2])))
+    sys.exit(finish(run("".join(sys.argv[1:2]))))
