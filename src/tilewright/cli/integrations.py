@@ -17,7 +17,12 @@ from tilewright.cli.usage_errors import CommandGroup
 from tilewright.config import Config
 from tilewright.errors import NoVerdict
 from tilewright.executors.factory import device_model
-from tilewright.integrations.catalogue import INTEGRATIONS, installed_version
+from tilewright.integrations.catalogue import (
+    INTEGRATIONS,
+    allowed_range,
+    installed_version,
+    state_of,
+)
 from tilewright.integrations.kernelbench_run import (
     RESULTS,
     Generation,
@@ -41,11 +46,12 @@ def command() -> None:
 @options.JSON
 def list_integrations(as_json: bool) -> int:
     """List the integrations, with the tested and the installed version of each tool."""
-    made = table("integration", "tool", "tested version", "installed", "use", wrap=(4,))
+    made = table("integration", "tool", "tested version", "installed", "state", "use", wrap=(5,))
     rows: list[dict[str, str | None]] = []
     for item in INTEGRATIONS:
         installed = installed_version(item)
-        made.add_row(item.name, item.tool, item.tested, installed or "not here", item.use)
+        state = state_of(item, installed)
+        made.add_row(item.name, item.tool, item.tested, installed or "not here", state, item.use)
         rows.append(
             {
                 "name": item.name,
@@ -53,6 +59,8 @@ def list_integrations(as_json: bool) -> int:
                 "package": item.package,
                 "tested": item.tested,
                 "installed": installed,
+                "range": allowed_range(item),
+                "state": state,
                 "use": item.use,
             }
         )
