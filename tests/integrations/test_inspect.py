@@ -118,4 +118,4 @@ def test_a_wrong_address_is_named():
         *("--display", "plain", "-T", "problems=add_rel"),
         ok=False,
     )
-    assert "did you mean add_relu" in " ".join(text.replace("│", " ").split())
+    assert "did you mean add_relu" in " ".join(text.replace("\u2502", " ").split())

@@ -144,5 +144,5 @@ def test_the_feedback_is_the_next_message(project, model, place):
 @pytest.mark.usefixtures("place")
 def test_a_wrong_option_is_named(project, words, message):
     text = run(program("vf-eval"), project, "--no-push", "--no-rich", *words, ok=False)
-    assert message in " ".join(text.replace("│", " ").split())
+    assert message in " ".join(text.replace("\u2502", " ").split())
     assert "Traceback" not in text

@@ -29,8 +29,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver  # noqa: E402
 from tilewright.config import Config  # noqa: E402
 from tilewright.errors import ConfigError  # noqa: E402
 from tilewright.integrations.judged_answers import (  # noqa: E402
+    AnswerFigures,
     Episode,
-    JudgedAnswer,
     harness_settings,
     judgeable_problems,
     prompt_text,
@@ -113,14 +113,14 @@ def _episode(state: TaskState, settings: Config) -> Episode:
     return episode
 
 
-async def _last_answer(state: TaskState, settings: Config) -> JudgedAnswer:
+async def _last_answer(state: TaskState, settings: Config) -> AnswerFigures:
     """Return the last judged answer; after another solver, judge its completion."""
     if not state.store.get(FIELD):
         answer, _ = await _episode(state, settings).answer(state.output.completion)
         state.store.set(FIELD, [answer.fields()])
     last = state.store.get(FIELD)[-1]
     named = {name: tuple(last[name]) for name in ("findings", "labels")}
-    return JudgedAnswer(**{**last, **named})
+    return AnswerFigures(**{**last, **named})
 
 
 @metric
@@ -201,7 +201,7 @@ def _fast(p: float, settings: Sequence[str], figure: str) -> Scorer:
     return score
 
 
-def _score(state: TaskState, answer: JudgedAnswer, value: int | None) -> Score:
+def _score(state: TaskState, answer: AnswerFigures, value: int | None) -> Score:
     """Return a score with the whole verdict in its metadata; `None`: unscored."""
     problem = Problem.from_json(state.metadata["problem"])
     files = parse_reply(state.output.completion, problem.entry).files

@@ -30,7 +30,7 @@ VERDICTS: tuple[Verdict, ...] = ("correct", "incorrect", "failed", "rejected", "
 
 
 @dataclass(frozen=True)
-class JudgedAnswer:
+class AnswerFigures:
     """The verdict and the figures of one answer; `None`: not measured, or no verdict."""
 
     problem: str
@@ -81,7 +81,7 @@ class Episode:
         self._problem = problem
         return self._environment.reset(problem)
 
-    async def answer(self, text: str) -> tuple[JudgedAnswer, tuple[Message, ...]]:
+    async def answer(self, text: str) -> tuple[AnswerFigures, tuple[Message, ...]]:
         """Judge an answer; return its figures and the prompt for the next one.
 
         An evaluation that fails for a reason of our own is an unjudged answer.
@@ -101,11 +101,11 @@ class Episode:
 
 def judged_answer(
     problem: str, summary: EvalSummary, reward: float | None, feedback: str, folder: Path
-) -> JudgedAnswer:
+) -> AnswerFigures:
     """Return the figures of a summary. The table, and no rule of its own, decides the reward."""
     row = row_of_summary(summary)
     earned = {"none": None, "zero": 0.0}.get(HARNESSES[row].reward, reward)
-    return JudgedAnswer(
+    return AnswerFigures(
         problem=problem,
         verdict=summary.verdict,
         row=str(row),

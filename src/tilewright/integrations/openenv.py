@@ -92,9 +92,8 @@ class KernelEnv(EnvClient[KernelAction, KernelObservation, KernelState]):  # typ
 def kernrl_view(observation: KernelObservation) -> dict[str, Any]:
     """Return the fields that the environment `kernrl` shows for a step.
 
-    `max_diff` is always `None`: a report states errors as multiples of a tolerance, and the
-    difference of one output would tell a candidate about secret inputs. An unjudged answer has
-    `None` everywhere. `speedup` is the estimate of a correct answer alone.
+    `max_diff` is always `None`, because a report states errors as multiples of a tolerance. An
+    unjudged answer has `None` everywhere. `speedup` is the estimate of a correct answer alone.
     """
     if observation.verdict in (None, "unjudged"):
         names = ("compilation_success", "correctness_pass", "speedup", "max_diff")

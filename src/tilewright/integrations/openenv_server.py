@@ -105,7 +105,7 @@ class _Running:
     state: KernelState = field(default_factory=KernelState)
 
 
-class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState]):  # type: ignore[type-arg, unused-ignore]
+class KernelSession(Environment[KernelAction, KernelObservation, KernelState]):  # type: ignore[type-arg, unused-ignore]
     """One session. Each of its episodes is a run folder. Lifetime: the session."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -286,7 +286,7 @@ def create_app(pool: DevicePool, sessions: int) -> FastAPI:
     """Return the application for a pool; at most `sessions` clients at once."""
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=IDLE_S)
     app: FastAPI = create_fastapi_app(
-        partial(KernelEnvironment, pool),
+        partial(KernelSession, pool),
         KernelAction,
         KernelObservation,
         concurrency_config=limits,

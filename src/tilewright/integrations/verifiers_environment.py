@@ -10,8 +10,8 @@ from datasets import Dataset
 
 from tilewright.integrations.judged_answers import (
     VERDICTS,
+    AnswerFigures,
     Episode,
-    JudgedAnswer,
     harness_settings,
     judgeable_problems,
     prompt_text,
@@ -30,7 +30,7 @@ class KernelRubric(vf.Rubric):
 
     async def score_rollout(self, state: vf.State) -> None:
         """Write the reward and the metrics of a rollout; `None`: there is no number."""
-        answers: list[JudgedAnswer] = state.get(FIELD) or []
+        answers: list[AnswerFigures] = state.get(FIELD) or []
         if not answers:
             state["reward"], state["metrics"] = None, {}
             return

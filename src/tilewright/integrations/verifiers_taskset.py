@@ -16,8 +16,8 @@ from pydantic import Field, field_validator
 
 from tilewright.errors import NoVerdict
 from tilewright.integrations.judged_answers import (
+    AnswerFigures,
     Episode,
-    JudgedAnswer,
     harness_settings,
     judgeable_problems,
     prompt_text,
@@ -38,8 +38,8 @@ class KernelData(vf.TaskData):
     """The problem's record as JSON."""
 
 
-class KernelState(vf.State):
-    """What a rollout keeps in its process: the episode whose answers are judged."""
+class RolloutState(vf.State):
+    """The state of a rollout in its process: the episode whose answers are judged."""
 
     episode: Any = None
 
@@ -76,7 +76,7 @@ class KernelsConfig(vf.TasksetConfig):
         return value
 
 
-class KernelTask(vf.Task[KernelData, KernelState, KernelTaskConfig]):
+class KernelTask(vf.Task[KernelData, RolloutState, KernelTaskConfig]):
     """One problem, whose answers tilewright judges."""
 
     @property
@@ -136,7 +136,7 @@ class KernelTask(vf.Task[KernelData, KernelState, KernelTaskConfig]):
         """Return the figures of the last answer; those not measured are `None` in the trace."""
         last = _last(trace)
         named = {name: tuple(last[name]) for name in ("findings", "labels")}
-        answer = JudgedAnswer(**{**last, **named})
+        answer = AnswerFigures(**{**last, **named})
         found = answer.metrics() | {"judged_turns": float(len(trace.info[FIELD]))}
         trace.metrics |= {name: None for name, value in found.items() if value is None}
         return {name: value for name, value in found.items() if value is not None}
