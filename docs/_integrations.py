@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.integrations import kernelbench, pytest_plugin, requirement
 from tilewright.integrations.catalogue import INTEGRATIONS
-from tilewright.integrations.verdict_table import HARNESSES, INSPECT, TABLE
+from tilewright.integrations.verdict_table import HARNESSES, INSPECT, KERNELGYM, TABLE
 
 Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
 BEGIN = "<!-- {name}: docs/_generate.py writes this table -->\n"
@@ -37,7 +37,11 @@ def tables(table: Table) -> dict[str, str]:
         for item in INTEGRATIONS
     ]
     verdicts = [
-        tuple(map(str, (ours, row.kernelbench, row.pytest, HARNESSES[ours], INSPECT[ours])))
+        (
+            str(ours),
+            *map(str, (row.kernelbench, KERNELGYM[ours], row.pytest)),
+            *map(str, (HARNESSES[ours], INSPECT[ours])),
+        )
         for ours, row in TABLE.items()
     ]
     refused = [(f"`{name}`", why) for name, why in kernelbench.REASONS.items()]
@@ -46,7 +50,8 @@ def tables(table: Table) -> dict[str, str]:
     return {
         "tools": table(("tool", "tested version", "maps", "refuses", "loses"), listed),
         "verdicts": table(
-            ("verdict", "KernelBench", "pytest", "verifiers, OpenEnv", "Inspect"), verdicts
+            ("verdict", "KernelBench", "KernelGYM", "pytest", "verifiers, OpenEnv", "Inspect"),
+            verdicts,
         ),
         "arguments of KernelBench": table(("argument", "why it has no effect"), refused),
         "arguments of the mark": table(("argument", "meaning"), marked),

@@ -199,3 +199,40 @@ INSPECT: dict[Ours, InspectCell] = {
     Ours.UNJUDGED: InspectCell(None, None),
 }
 """The column of Inspect."""
+
+
+@dataclass(frozen=True)
+class KernelGymCell:
+    """The fields of KernelGYM's answer under strict rules. Its zeros stand for missing numbers."""
+
+    status: Literal["completed", "failed"]
+    compiled: bool
+    correctness: bool
+    code: str | None
+    timed: bool = False
+    decoy: bool = False
+
+    def __str__(self) -> str:
+        """Return the cell of the published table."""
+        words = [
+            self.status,
+            "compiled" if self.compiled else "not compiled",
+            *(["correctness"] if self.correctness else []),
+            *(["decoy"] if self.decoy else []),
+            *(["runtimes and speed-up"] if self.timed else []),
+            *([f"`{self.code}`"] if self.code else []),
+        ]
+        return ", ".join(words)
+
+
+KERNELGYM: dict[Ours, KernelGymCell] = {
+    Ours.CORRECT_TIMED: KernelGymCell("completed", True, True, None, timed=True),
+    Ours.CORRECT_NOT_TIMED: KernelGymCell("completed", True, True, None),
+    Ours.INCORRECT: KernelGymCell("completed", True, False, "CORRECTNESS_ERROR"),
+    Ours.FAILED_BUILD: KernelGymCell("failed", False, False, "COMPILATION_ERROR"),
+    Ours.FAILED_RUN: KernelGymCell("completed", True, False, "RUNTIME_ERROR"),
+    Ours.FAILED_TIME: KernelGymCell("failed", True, False, "TIMEOUT_ERROR"),
+    Ours.REJECTED: KernelGymCell("completed", True, False, None, decoy=True),
+    Ours.UNJUDGED: KernelGymCell("failed", False, False, "UNJUDGED"),
+}
+"""The column of the server's endpoints for KernelGYM's clients."""
