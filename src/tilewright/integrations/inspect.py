@@ -118,9 +118,7 @@ async def _last_answer(state: TaskState, settings: Config) -> AnswerFigures:
     if not state.store.get(FIELD):
         answer, _ = await _episode(state, settings).answer(state.output.completion)
         state.store.set(FIELD, [answer.fields()])
-    last = state.store.get(FIELD)[-1]
-    named = {name: tuple(last[name]) for name in ("findings", "labels")}
-    return AnswerFigures(**{**last, **named})
+    return AnswerFigures.of_fields(state.store.get(FIELD)[-1])
 
 
 @metric

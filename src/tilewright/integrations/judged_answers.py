@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,12 @@ class AnswerFigures:
     def fields(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         return asdict(self) | {"findings": list(self.findings), "labels": list(self.labels)}
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, Any]) -> AnswerFigures:
+        """Return the figures of an answer from its fields, as a harness has stored them."""
+        named = {name: tuple(fields[name]) for name in ("findings", "labels")}
+        return cls(**{**fields, **named})
 
     def metrics(self) -> dict[str, float | None]:
         """Return the figures as numbers: each verdict is a metric that is 0 or 1."""

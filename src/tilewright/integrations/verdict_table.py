@@ -203,14 +203,15 @@ INSPECT: dict[Ours, InspectCell] = {
 
 @dataclass(frozen=True)
 class KernelGymCell:
-    """The fields of KernelGYM's answer under strict rules. Its zeros stand for missing numbers."""
+    """The fields of KernelGYM's answer under strict rules. A missing number is 0 there."""
 
     status: Literal["completed", "failed"]
     compiled: bool
     correctness: bool
     code: str | None
     timed: bool = False
-    decoy: bool = False
+    unused: bool = False
+    """Whether the field `decoy_kernel` is set."""
 
     def __str__(self) -> str:
         """Return the cell of the published table."""
@@ -218,7 +219,7 @@ class KernelGymCell:
             self.status,
             "compiled" if self.compiled else "not compiled",
             *(["correctness"] if self.correctness else []),
-            *(["decoy"] if self.decoy else []),
+            *(["`decoy_kernel`"] if self.unused else []),
             *(["runtimes and speed-up"] if self.timed else []),
             *([f"`{self.code}`"] if self.code else []),
         ]
@@ -232,7 +233,7 @@ KERNELGYM: dict[Ours, KernelGymCell] = {
     Ours.FAILED_BUILD: KernelGymCell("failed", False, False, "COMPILATION_ERROR"),
     Ours.FAILED_RUN: KernelGymCell("completed", True, False, "RUNTIME_ERROR"),
     Ours.FAILED_TIME: KernelGymCell("failed", True, False, "TIMEOUT_ERROR"),
-    Ours.REJECTED: KernelGymCell("completed", True, False, None, decoy=True),
+    Ours.REJECTED: KernelGymCell("completed", True, False, None, unused=True),
     Ours.UNJUDGED: KernelGymCell("failed", False, False, "UNJUDGED"),
 }
 """The column of the server's endpoints for KernelGYM's clients."""

@@ -30,13 +30,14 @@ class KernelRubric(vf.Rubric):
 
     async def score_rollout(self, state: vf.State) -> None:
         """Write the reward and the metrics of a rollout; `None`: there is no number."""
-        answers: list[AnswerFigures] = state.get(FIELD) or []
+        answers = state.get(FIELD) or []
         if not answers:
             state["reward"], state["metrics"] = None, {}
             return
-        metrics = answers[-1].metrics()
+        last = AnswerFigures.of_fields(answers[-1])
+        metrics = last.metrics()
         names = (*VERDICTS, *FIGURES)
-        state["reward"] = answers[-1].reward
+        state["reward"] = last.reward
         state["metrics"] = {name: metrics[name] for name in names if metrics[name] is not None}
 
     async def score_group(self, states: list[vf.State]) -> None:
@@ -72,7 +73,7 @@ class KernelEnvironment(vf.MultiTurnEnv):
         """Judge a reply as soon as it is there; an unjudged one ends the rollout with an error."""
         await super().add_model_response(state, *given, **named)
         answer, prompt = await state["episode"].answer(_text(state["trajectory"][-1]["completion"]))
-        state[FIELD].append(answer)
+        state[FIELD].append(answer.fields())
         state["following"] = prompt_text(prompt)[1] if prompt else answer.feedback
         if answer.verdict == "unjudged":
             raise vf.InfraError(f"{answer.problem} is unjudged: {answer.reason}; run {answer.run}")

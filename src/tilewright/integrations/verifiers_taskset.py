@@ -134,9 +134,7 @@ class KernelTask(vf.Task[KernelData, RolloutState, KernelTaskConfig]):
     @vf.metric
     async def figures(self, trace: vf.Trace) -> Mapping[str, float]:
         """Return the figures of the last answer; those not measured are `None` in the trace."""
-        last = _last(trace)
-        named = {name: tuple(last[name]) for name in ("findings", "labels")}
-        answer = AnswerFigures(**{**last, **named})
+        answer = AnswerFigures.of_fields(_last(trace))
         found = answer.metrics() | {"judged_turns": float(len(trace.info[FIELD]))}
         trace.metrics |= {name: None for name, value in found.items() if value is None}
         return {name: value for name, value in found.items() if value is not None}

@@ -32,7 +32,7 @@ def test_kernelgym_answers_with_its_cell(report):
     task = Task("1", "client", "problem", 1, 0.0, sequence=1, state="done")
     answer = task_answer("1", task, report.to_json().encode(), "strict")
     names = ("status", "compiled", "correctness", "error_code", "decoy_kernel")
-    wanted = (cell.status, cell.compiled, cell.correctness, cell.code, cell.decoy)
+    wanted = (cell.status, cell.compiled, cell.correctness, cell.code, cell.unused)
     assert tuple(answer[name] for name in names) == wanted
     timed = (answer["speedup"] > 0, answer["kernel_runtime"] > 0, answer["reference_runtime"] > 0)
     assert timed == (cell.timed,) * 3
