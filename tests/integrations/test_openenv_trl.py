@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +17,9 @@ pytestmark = pytest.mark.timeout(900)
 STEPS, GROUP, NEW_TOKENS = 3, 4, 12
 
 
-def test_three_optimizer_steps_with_rewards_of_the_environment(server, tmp_path):  # noqa: F811
-    from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
+def rollouts_in(url: str, folder: Path, tokenizer: Any, verdicts: list[str]) -> Any:
+    """Return a function of TRL's rollouts, whose rewards an environment gives."""
     from tilewright.integrations.openenv import KernelAction, KernelEnv
-
-    url, folder, _ = server
-    path = make_tiny_model(tmp_path / "model")
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    model = AutoModelForCausalLM.from_pretrained(path)
-    verdicts: list[str] = []
 
     def rollouts(prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {
@@ -48,6 +41,19 @@ def test_three_optimizer_steps_with_rewards_of_the_environment(server, tmp_path)
                 found["logprobs"].append([0.0] * len(answer))
                 found["env_reward"].append(step.reward)
         return found
+
+    return rollouts
+
+
+def test_three_optimizer_steps_with_rewards_of_the_environment(server, tmp_path):  # noqa: F811
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    url, folder, _ = server
+    path = make_tiny_model(tmp_path / "model")
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    model = AutoModelForCausalLM.from_pretrained(path)
+    verdicts: list[str] = []
 
     def environment_reward(
         completions: list[Any], env_reward: list[float], **_: Any
@@ -75,7 +81,7 @@ def test_three_optimizer_steps_with_rewards_of_the_environment(server, tmp_path)
         ),
         train_dataset=Dataset.from_dict({"prompt": ["def k_faster(x):"] * GROUP}),
         processing_class=tokenizer,
-        rollout_func=rollouts,
+        rollout_func=rollouts_in(url, folder, tokenizer, verdicts),
     )
     trainer.train()
     assert trainer.state.global_step == STEPS
