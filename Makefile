@@ -38,6 +38,8 @@ OLDEST := .venv-torch-$(OLDEST_TORCH)
 # A clone of KernelBench for `make test-integrations`, and an environment with what its scripts need.
 KERNELBENCH_CLONE ?=
 KERNELBENCH_VENV  := .venv-kernelbench
+# The extras of integrations: their tests run in .venv-integration-NAME.
+PACKAGES := verifiers verifiers-0.2 openenv inspect
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
@@ -46,8 +48,10 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations test-kernelbench rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
+# make would remove what a chain of its rules made.
+.PRECIOUS: .venv-integration-%/installed
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -151,13 +155,28 @@ rehearsals: $(STAMP)  ## run all recipes, the study nano-rehearsal, and two muta
 	! $(BIN)/python -m benchmarks.training.nano out/rehearsal-checks --mutate checks
 	! $(BIN)/python -m benchmarks.training.nano out/rehearsal-profiling --mutate profiling
 
-# The Python that has the published packages: make originals ORIGINALS=path/to/python
-test-integrations: $(STAMP)  ## run the tests of integrations, and with KERNELBENCH_CLONE=DIR those by KernelBench's own script
+# Each package has an environment of its own, which the first run installs: some 5 GB in all.
+# ONLY=openenv runs the tests of one package.
+test-integrations: $(STAMP) $(if $(ONLY),test-integration-$(ONLY),$(PACKAGES:%=test-integration-%) test-kernelbench)  ## run the tests of integrations with their packages
+
+.venv-integration-%/installed: pyproject.toml
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	grep -E '^(torch|triton|numpy|pytest|pytest-timeout|hypothesis|hatchling|psutil)[=<>]' constraints.txt > $(@D)/constraints.txt
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt \
+	    -e '.[judge,cpp,$*]' pytest pytest-timeout hypothesis hatchling psutil
+	@touch $@
+
+# Warnings of the packages are not ours.
+test-integration-%: .venv-integration-%/installed
+	.venv-integration-$*/bin/python -m pytest -q -rs -W default tests/integrations $(ARGS)
+
+test-kernelbench: $(STAMP)
 	test -x $(KERNELBENCH_VENV)/bin/python || $(PYTHON) -m venv $(KERNELBENCH_VENV)
 	$(KERNELBENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy pydra-config tabulate
 	KERNELBENCH_CLONE="$(KERNELBENCH_CLONE)" KERNELBENCH_PYTHON="$(CURDIR)/$(KERNELBENCH_VENV)/bin/python" \
 	    $(PYTEST) -rs tests/unit/integrations $(ARGS)
 
+# The Python that has the published packages: make originals ORIGINALS=path/to/python
 originals: $(STAMP)  ## make the golden traces of published search systems again
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR)" $(ORIGINALS) -m benchmarks.originals.openevolve
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR)" $(ORIGINALS) -m benchmarks.originals.openevolve_curves
@@ -185,5 +204,5 @@ coverage: $(STAMP)  ## branch coverage, with the floors that we promise
 	    --omit='*/runner/gpu_memory.py'
 
 clean:  ## remove the environment, caches and coverage data
-	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) $(OLDEST) .venv-integration-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

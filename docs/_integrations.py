@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.integrations import kernelbench, pytest_plugin, requirement
 from tilewright.integrations.catalogue import INTEGRATIONS
-from tilewright.integrations.verdict_table import TABLE
+from tilewright.integrations.verdict_table import HARNESSES, INSPECT, KERNELGYM, TABLE
 
 Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
 BEGIN = "<!-- {name}: docs/_generate.py writes this table -->\n"
@@ -36,13 +36,23 @@ def tables(table: Table) -> dict[str, str]:
         )
         for item in INTEGRATIONS
     ]
-    verdicts = [(str(ours), str(row.kernelbench), str(row.pytest)) for ours, row in TABLE.items()]
+    verdicts = [
+        (
+            str(ours),
+            *map(str, (row.kernelbench, KERNELGYM[ours], row.pytest)),
+            *map(str, (HARNESSES[ours], INSPECT[ours])),
+        )
+        for ours, row in TABLE.items()
+    ]
     refused = [(f"`{name}`", why) for name, why in kernelbench.REASONS.items()]
     marked = [(f"`{name}`", meaning) for name, meaning in pytest_plugin.ARGUMENTS.items()]
     figures = [(f"`{name}`", meaning) for name, meaning in requirement.FIGURES.items()]
     return {
         "tools": table(("tool", "tested version", "maps", "refuses", "loses"), listed),
-        "verdicts": table(("verdict", "KernelBench", "pytest"), verdicts),
+        "verdicts": table(
+            ("verdict", "KernelBench", "KernelGYM", "pytest", "verifiers, OpenEnv", "Inspect"),
+            verdicts,
+        ),
         "arguments of KernelBench": table(("argument", "why it has no effect"), refused),
         "arguments of the mark": table(("argument", "meaning"), marked),
         "figures": table(("figure", "meaning"), figures),

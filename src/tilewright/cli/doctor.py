@@ -17,7 +17,13 @@ from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import facts, show_result, table
 from tilewright.cli.self_comparison import Sample, Scatter, samples_of, self_request
-from tilewright.cli.system_checks import Item, cluster_items, layer_items, tool_items
+from tilewright.cli.system_checks import (
+    Item,
+    cluster_items,
+    integration_items,
+    layer_items,
+    tool_items,
+)
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, writing
 from tilewright.evaluator.devices.devices import find_device, plan_cores
@@ -69,6 +75,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     items.append(noise_item(scatter))
     if not on_cluster:
         items.append(_calibration_item(settings))
+    items += integration_items()
     document = {
         "items": [asdict(item) for item in items],
         "calibration": calibration,

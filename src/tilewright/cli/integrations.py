@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,12 @@ from tilewright.cli.usage_errors import CommandGroup
 from tilewright.config import Config
 from tilewright.errors import NoVerdict
 from tilewright.executors.factory import device_model
-from tilewright.integrations.catalogue import INTEGRATIONS, installed_version
+from tilewright.integrations.catalogue import (
+    INTEGRATIONS,
+    allowed_range,
+    installed_version,
+    state_of,
+)
 from tilewright.integrations.kernelbench_run import (
     RESULTS,
     Generation,
@@ -26,6 +32,8 @@ from tilewright.integrations.kernelbench_run import (
     read_generations,
     read_results,
 )
+from tilewright.integrations.packages import OPENENV, require
+from tilewright.integrations.verifiers_project import write_project
 from tilewright.problems.imported_sets import find_problems
 
 
@@ -38,11 +46,12 @@ def command() -> None:
 @options.JSON
 def list_integrations(as_json: bool) -> int:
     """List the integrations, with the tested and the installed version of each tool."""
-    made = table("integration", "tool", "tested version", "installed", "use", wrap=(4,))
+    made = table("integration", "tool", "tested version", "installed", "state", "use", wrap=(5,))
     rows: list[dict[str, str | None]] = []
     for item in INTEGRATIONS:
         installed = installed_version(item)
-        made.add_row(item.name, item.tool, item.tested, installed or "not here", item.use)
+        state = state_of(item, installed)
+        made.add_row(item.name, item.tool, item.tested, installed or "not here", state, item.use)
         rows.append(
             {
                 "name": item.name,
@@ -50,10 +59,28 @@ def list_integrations(as_json: bool) -> int:
                 "package": item.package,
                 "tested": item.tested,
                 "installed": installed,
+                "range": allowed_range(item),
+                "state": state,
                 "use": item.use,
             }
         )
     show_result(as_json, rows, made)
+    return 0
+
+
+@command.group("new", cls=CommandGroup)
+def new() -> None:
+    """Make a project for another tool."""
+
+
+@new.command("verifiers")
+@click.argument("name")
+@option("--dir", "DIR", "Folder in which the project is made.", "parent", default=".")
+def new_verifiers(name: str, parent: str) -> int:
+    """Make the project NAME, a package of verifiers' tasks that vf-eval NAME finds."""
+    for path in write_project(name, Path(parent)):
+        click.echo(path)
+    print_line(f"next: pip install -e {Path(parent) / name}; vf-eval {name} --no-push")
     return 0
 
 
@@ -123,6 +150,43 @@ def kernelbench_eval(**given: Any) -> int:  # noqa: ANN401 - the options above
         )
     print_line(f"results {path}, reports below {settings.runs}")
     return NoVerdict.exit_code if without else 0
+
+
+@run.command("openenv")
+@option(
+    "--problems",
+    "ADDRESS",
+    "Problems that a client may reset to; default: the bundled ones and the imported sets.",
+    multiple=True,
+)
+@option("--host", None, "Address at which the server listens.", default="127.0.0.1")
+@options.number("--port", "Port of the server.", 1, 65535, 8000)
+@options.number("--sessions", "Most clients at once.", 1, 1000, 32)
+@options.number("--turns", "Answers after which an episode is over.", 1, 1000, 10)
+@options.SETTINGS
+def openenv_server(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Serve an environment of OpenEnv. The server has no tokens: keep it on a loopback address.
+
+    Each episode is a run folder. All sessions share the devices.
+    """
+    require(OPENENV)
+    import uvicorn
+
+    from tilewright.integrations.openenv_server import MAX_BODY_BYTES, DevicePool, create_app
+
+    settings = load_settings(given, first=["loop.reward=tilewright"])
+    ready_to_judge(settings)
+    with closing(DevicePool(settings, given["problems"], given["turns"])) as pool:
+        app = create_app(pool, given["sessions"])
+        print_line(f"openenv at http://{given['host']}:{given['port']}, runs in {settings.runs}")
+        uvicorn.run(
+            app,
+            host=given["host"],
+            port=given["port"],
+            ws_max_size=MAX_BODY_BYTES,
+            log_level="warning",
+        )
+    return 0
 
 
 def _judged(

@@ -25,6 +25,13 @@ from tilewright.evaluator.devices.nvml import Settings, device_settings
 from tilewright.executors import ray_api
 from tilewright.executors.factory import cached_cluster
 from tilewright.executors.ray_executor import RayExecutor
+from tilewright.integrations.catalogue import (
+    INTEGRATIONS,
+    allowed_range,
+    installed_version,
+    remedy,
+    state_of,
+)
 from tilewright.records import EvalReport
 
 SETTLED_S = 4.0
@@ -89,6 +96,18 @@ def tool_items(home: Path) -> list[Item]:
         _cores(),
         _space(home),
     ]
+
+
+def integration_items() -> Iterator[Item]:
+    """Yield each integration that needs a package: its version, its state, and the tested range."""
+    for item in INTEGRATIONS:
+        if item.versions:
+            version = installed_version(item)
+            state = state_of(item, version)
+            found = f"{item.package} {version or ''}".strip()
+            detail = f"{found}: {state}; tested with {allowed_range(item)}"
+            enables = f"the integration {item.name}"
+            yield Item(item.tool, state == "ready", detail, enables, remedy(item))
 
 
 def _packages() -> Iterator[Item]:

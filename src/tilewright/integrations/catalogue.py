@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.integrations.packages import (
+    INSPECT,
+    OLD_VERIFIERS,
+    OPENENV,
+    VERIFIERS,
+    Package,
+    in_range,
+)
+from tilewright.integrations.packages import installed as version_of
+
+State = Literal["ready", "not installed", "needs no package", "not a tested version"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,8 @@ class Integration:
     refuses: tuple[str, ...]
     loses: tuple[str, ...]
     """Content of a report for which the tool has no place."""
+    versions: tuple[Package, ...] = ()
+    """The extras with the versions that they allow; empty: the integration imports no package."""
 
 
 INTEGRATIONS = (
@@ -58,14 +72,85 @@ INTEGRATIONS = (
         refuses=("figures other than those of the grammar", "positional arguments of the mark"),
         loses=("`incorrect`, `failed` and `rejected` are all a failed test",),
     ),
+    Integration(
+        name="verifiers",
+        tool="verifiers",
+        package=VERIFIERS.name,
+        tested="0.4.0: vf-eval and vf-validate; 0.2.1: load_environment",
+        module="tilewright.integrations.verifiers",
+        use="tilewright integrations new verifiers NAME",
+        maps=(
+            "problems as tasks",
+            "the reward by its name",
+            "verdict, interval, coverage, seconds and findings as metrics",
+            "feedback as the next message",
+        ),
+        refuses=("unknown rewards and addresses",),
+        loses=("the reward has no interval; the metrics `low` and `high` have it",),
+        versions=(VERIFIERS, OLD_VERIFIERS),
+    ),
+    Integration(
+        name="openenv",
+        tool="OpenEnv",
+        package=OPENENV.name,
+        tested="0.10.0: openenv validate, its client and its server",
+        module="tilewright.integrations.openenv",
+        use="tilewright integrations run openenv",
+        maps=(
+            "problems as tasks of splits",
+            "sessions over one pool of devices",
+            "each episode as a run folder",
+            "the fields of `kernrl` as a view",
+        ),
+        refuses=("a step without an episode", "messages of more than 8 MiB"),
+        loses=("`max_diff` of `kernrl` has no value", "a `seed` draws no inputs"),
+        versions=(OPENENV,),
+    ),
+    Integration(
+        name="inspect",
+        tool="Inspect",
+        package=INSPECT.name,
+        tested="0.3.285: inspect eval with a scripted model",
+        module="tilewright.integrations.inspect",
+        use="inspect eval tilewright/kernels",
+        maps=(
+            "problems as samples",
+            "`correct`, `fast_p` and `fast_p_sure` with their 95 % intervals",
+            "verdict and report in the metadata",
+        ),
+        refuses=("unknown addresses and settings",),
+        loses=(
+            "`incorrect`, `failed` and `rejected` are all 0; the metadata tells them apart",
+            "weak problems count, which `tilewright report` leaves out under strict rules",
+        ),
+        versions=(INSPECT,),
+    ),
 )
 
 
 def installed_version(integration: Integration) -> str | None:
     """Return the version of the tool's package in this environment; `None`: it is not here."""
-    if not integration.package:
-        return None
-    try:
-        return importlib.metadata.version(integration.package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return version_of(integration.package) if integration.package else None
+
+
+def state_of(integration: Integration, version: str | None) -> State:
+    """Tell whether an integration works with a version of its package; `None`: not installed."""
+    if not integration.versions:
+        return "needs no package"
+    if version is None:
+        return "not installed"
+    if any(in_range(version, item) for item in integration.versions):
+        return "ready"
+    return "not a tested version"
+
+
+def allowed_range(integration: Integration) -> str:
+    """Return the versions that the extras allow; empty: the integration imports no package."""
+    return " or ".join(f">={item.first},<{item.below}" for item in integration.versions)
+
+
+def remedy(integration: Integration) -> str:
+    """Return the command that installs the package; empty: there is none."""
+    if not integration.versions:
+        return ""
+    return f"pip install 'tilewright[{integration.versions[0].extra}]', in its own environment"

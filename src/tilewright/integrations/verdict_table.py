@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected, Unjudged
 from tilewright.records.codes import FailureReason, Stage
+from tilewright.records.events import EvalSummary
 
 BEFORE_RUNNING = (
     *(Stage.BUILD, Stage.PREPARE_JUDGE, Stage.START_JUDGE, Stage.CHECK_PROBLEM, Stage.LOAD),
@@ -120,3 +121,119 @@ def row_of(report: EvalReport) -> Ours:
             return Ours.UNJUDGED
         case _:
             assert_never(report.outcome)
+
+
+def row_of_summary(summary: EvalSummary) -> Ours:
+    """Return the row of an event log's summary; that of its report is the same."""
+    match summary.verdict:
+        case "correct":
+            return Ours.CORRECT_NOT_TIMED if summary.speedup is None else Ours.CORRECT_TIMED
+        case "incorrect":
+            return Ours.INCORRECT
+        case "failed" if summary.stage in BEFORE_RUNNING:
+            return Ours.FAILED_BUILD
+        case "failed" if summary.code == FailureReason.TIMEOUT:
+            return Ours.FAILED_TIME
+        case "failed":
+            return Ours.FAILED_RUN
+        case "rejected":
+            return Ours.REJECTED
+        case "unjudged":
+            return Ours.UNJUDGED
+        case _:
+            assert_never(summary.verdict)
+
+
+@dataclass(frozen=True)
+class HarnessCell:
+    """The reward of verifiers and of OpenEnv."""
+
+    reward: Literal["by rule", "without speed", "zero", "none"]
+
+    def __str__(self) -> str:
+        """Return the cell of the published table."""
+        return {
+            "by rule": "reward by the chosen rule",
+            "without speed": "reward without its term of speed",
+            "zero": "0",
+            "none": "no reward: a rollout error in verifiers, `None` in OpenEnv",
+        }[self.reward]
+
+
+HARNESSES: dict[Ours, HarnessCell] = {
+    Ours.CORRECT_TIMED: HarnessCell("by rule"),
+    Ours.CORRECT_NOT_TIMED: HarnessCell("without speed"),
+    Ours.INCORRECT: HarnessCell("zero"),
+    Ours.FAILED_BUILD: HarnessCell("zero"),
+    Ours.FAILED_RUN: HarnessCell("zero"),
+    Ours.FAILED_TIME: HarnessCell("zero"),
+    Ours.REJECTED: HarnessCell("zero"),
+    Ours.UNJUDGED: HarnessCell("none"),
+}
+"""The column of verifiers and OpenEnv."""
+
+
+@dataclass(frozen=True)
+class InspectCell:
+    """The scores of Inspect; `None`: unscored."""
+
+    correct: int | None
+    fast_p: Literal["by speed-up", "zero"] | None
+
+    def __str__(self) -> str:
+        """Return the cell of the published table."""
+        if self.correct is None:
+            return "unscored"
+        fast = {"by speed-up": "by speed-up", "zero": "0", None: "unscored"}[self.fast_p]
+        return f"`correct` {self.correct}, `fast_p` {fast}"
+
+
+INSPECT: dict[Ours, InspectCell] = {
+    Ours.CORRECT_TIMED: InspectCell(1, "by speed-up"),
+    Ours.CORRECT_NOT_TIMED: InspectCell(1, None),
+    Ours.INCORRECT: InspectCell(0, "zero"),
+    Ours.FAILED_BUILD: InspectCell(0, "zero"),
+    Ours.FAILED_RUN: InspectCell(0, "zero"),
+    Ours.FAILED_TIME: InspectCell(0, "zero"),
+    Ours.REJECTED: InspectCell(0, "zero"),
+    Ours.UNJUDGED: InspectCell(None, None),
+}
+"""The column of Inspect."""
+
+
+@dataclass(frozen=True)
+class KernelGymCell:
+    """The fields of KernelGYM's answer under strict rules. A missing number is 0 there."""
+
+    status: Literal["completed", "failed"]
+    compiled: bool
+    correctness: bool
+    code: str | None
+    timed: bool = False
+    unused: bool = False
+    """Whether the field `decoy_kernel` is set."""
+
+    def __str__(self) -> str:
+        """Return the cell of the published table."""
+        words = [
+            self.status,
+            "compiled" if self.compiled else "not compiled",
+            *(["correctness"] if self.correctness else []),
+            *(["`decoy_kernel`"] if self.unused else []),
+            *(["runtimes and speed-up"] if self.timed else []),
+            *([f"`{self.code}`"] if self.code else []),
+        ]
+        return ", ".join(words)
+
+
+KERNELGYM: dict[Ours, KernelGymCell] = {
+    Ours.CORRECT_TIMED: KernelGymCell("completed", True, True, None, timed=True),
+    Ours.CORRECT_NOT_TIMED: KernelGymCell("completed", True, True, None),
+    Ours.INCORRECT: KernelGymCell("completed", True, False, "CORRECTNESS_ERROR"),
+    Ours.FAILED_BUILD: KernelGymCell("failed", False, False, "COMPILATION_ERROR"),
+    Ours.FAILED_RUN: KernelGymCell("completed", True, False, "RUNTIME_ERROR"),
+    Ours.FAILED_TIME: KernelGymCell("failed", True, False, "TIMEOUT_ERROR"),
+    Ours.REJECTED: KernelGymCell("completed", True, False, None, unused=True),
+    Ours.UNJUDGED: KernelGymCell("failed", False, False, "UNJUDGED"),
+}
+"""The column of the server's endpoints for KernelGYM's clients."""

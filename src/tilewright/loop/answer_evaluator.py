@@ -125,11 +125,19 @@ def _keep(path: Path, report: EvalReport) -> None:
 
 
 def open_evaluator(
-    settings: Config, folder: Path, on_event: OnEvent = lambda *_: None, workers: int | None = None
+    settings: Config,
+    folder: Path,
+    on_event: OnEvent = lambda *_: None,
+    workers: int | None = None,
+    *,
+    executor: Executor | None = None,
 ) -> tuple[Executor, AnswerEvaluator]:
-    """Return an executor for these settings, and an evaluator that uses it for a run folder."""
+    """Return an executor for these settings, and an evaluator that uses it for a run folder.
+
+    `executor`: one that other run folders use too; default: a new one.
+    """
     workers = workers or min(settings.loop.max_concurrency, MAX_WORKERS)
-    executor = open_executor(settings, workers)
+    opened = executor or open_executor(settings, workers)
     checks = selected_checks(settings.plugins)
     lock, numbers = threading.Lock(), itertools.count()
 
@@ -141,14 +149,14 @@ def open_evaluator(
         told, judged = partial(serialised, next(numbers)), False
         told(BEGUN, {})
         try:
-            report = executor.evaluate(request, told, checks=checks)
+            report = opened.evaluate(request, told, checks=checks)
             judged = True
         finally:
             told(ENDED, {"judged": judged})
         return report
 
-    simulated = isinstance(executor, CensusExecutor)
-    return executor, AnswerEvaluator(folder, evaluate, simulated=simulated)
+    simulated = isinstance(opened, CensusExecutor)
+    return opened, AnswerEvaluator(folder, evaluate, simulated=simulated)
 
 
 def unjudged(protocol: Protocol, reason: str) -> EvalSummary:

@@ -10,6 +10,7 @@ from tilewright import config
 from tilewright._version import __version__
 from tilewright.config import Config
 from tilewright.errors import writing
+from tilewright.executors.base import Executor
 from tilewright.loop.answer_evaluator import AnswerEvaluator, open_evaluator
 from tilewright.loop.policies.base import Message
 from tilewright.loop.rollout_environment import RolloutEnvironment, Step
@@ -25,16 +26,20 @@ class Episodes(AbstractContextManager["Episodes"]):
 
     Lifetime: until `close`. Several threads may use it; each environment belongs to one episode.
     It reads the settings of the evaluation and of the executor, and of `loop` the reward, the
-    feedback, the language and the concurrency.
+    feedback, the language and the concurrency. Several may share an `executor`, which the caller
+    closes.
 
     Raises:
         ConfigError: the run folder cannot be written.
     """
 
-    def __init__(self, settings: Config, name: str = "episodes") -> None:
+    def __init__(
+        self, settings: Config, name: str = "episodes", executor: Executor | None = None
+    ) -> None:
         self._settings = settings
         self.folder: Path = create_run(settings.runs, config.dump(settings))
-        self._executor, self._judge = open_evaluator(settings, self.folder)
+        self._owns_executor = executor is None
+        self._executor, self._judge = open_evaluator(settings, self.folder, executor=executor)
         self._lock = threading.Lock()
         self._recorded: set[str] = set()
         self._log = EventLog(self.folder)
@@ -71,7 +76,8 @@ class Episodes(AbstractContextManager["Episodes"]):
     def close(self) -> None:
         """Release the judge and the log."""
         self._judge.stop()
-        self._executor.close()
+        if self._owns_executor:
+            self._executor.close()
         self._log.close()
 
     def __exit__(self, *_: object) -> None:
