@@ -13,6 +13,7 @@ BUNDLED = SOURCE / "problems" / "bundled"
 
 # Files that test a behaviour of several modules of their package.
 BEHAVIOUR_FILES = {
+    "integrations/test_action.py",
     "integrations/test_existing_interfaces.py",
     *("cli/test_windows.py", "checks/test_findings.py", "cli/test_output_and_progress.py"),
     *("cli/test_reproduced_figures.py", "cli/test_missing_entry.py"),
@@ -46,6 +47,7 @@ SHARED_MODULE_NAMES = {
     "client": "one calls a server, the other the judge",
     "messages": "what the judge and what a runner may send",
     "inputs": "the judge observes changed inputs that the check reports",
+    "flashinfer": "the set of problems and the traces of one project, FlashInfer",
     "kernelbench": "the set of problems and the function of one project, KernelBench",
     "kernelgym": "the API and the rules of one project, KernelGYM",
     "mcp": "the command and the server of one protocol",
