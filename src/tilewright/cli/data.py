@@ -15,7 +15,7 @@ import click
 from tilewright import config
 from tilewright.cli import options
 from tilewright.cli.data_family import TARGET_HELP, conversations, family, verdicts
-from tilewright.cli.options import choice, load_settings, option, repeated
+from tilewright.cli.options import choice, load_settings, option, repeated, switch
 from tilewright.cli.output import Skipped, print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.usage_errors import CommandGroup
@@ -23,6 +23,7 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.table_input import read_rows
 from tilewright.records.run_folder import create_run
 from tilewright.rl.data import drkernel_rows, exports
+from tilewright.rl.data.card import card_text, check_folder, write_card
 from tilewright.rl.data.imports import import_rows
 
 PROGRESS_ROWS = 1000
@@ -45,6 +46,7 @@ def command() -> None:
 @command.command("export")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @option("--to", "FILE", TARGET_HELP, "target", required=True)
+@switch("--card", "Make the FOLDER of --to a data set with a card, for datasets.load_dataset.")
 @choice("--format", tuple(exports.FORMATS), "turns", FORMAT_HELP, "kind")
 @repeated("--verdict", None, "Only turns with this verdict.", "verdicts")
 @option(
@@ -81,9 +83,11 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     if selection != exports.Selection() and given["kind"] not in exports.OF_TURNS:
         form = f"--format {given['kind']}"
         raise ConfigError(f"{form} holds problems and no turns, so turns cannot be selected")
+    folder = Path(given["target"])
     plan = exports.ExportPlan(
         sources=sources,
-        target=Path(given["target"]),
+        target=check_folder(folder) if given["card"] else folder,
+        card=given["card"],
         format=given["kind"],
         choice=selection,
         language=settings.loop.language,
@@ -97,18 +101,25 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     if given["as_json"]:
         click.echo(json.dumps(_document(plan, done), indent=1))
     _summarise(plan, done)
+    if plan.card:
+        text = card_text(sources, done.verdicts, done.licences, _omitted(done))
+        write_card(folder, text)
+        print_line(f"nothing was uploaded; {folder}/README.md describes the data set")
     return 0
 
 
-def _summarise(plan: exports.ExportPlan, done: exports.Exported) -> None:
-    said = {
+def _omitted(done: exports.Exported) -> dict[str, int]:
+    return {
         "not chosen": done.not_chosen,
         "repeated": done.repeated,
         "nearly repeated": done.nearly_repeated,
         "of a benchmark's problem": done.contaminated,
         "left out": done.left_out,
     }
-    parts = ", ".join(f"{count} {what}" for what, count in said.items() if count)
+
+
+def _summarise(plan: exports.ExportPlan, done: exports.Exported) -> None:
+    parts = ", ".join(f"{count} {what}" for what, count in _omitted(done).items() if count)
     unit = "turns" if plan.format in exports.OF_TURNS else "problems"
     rest = f"; {parts}" if parts else ""
     print_line(f"{done.rows} rows in {plan.target}, of {done.turns} {unit}{rest}")

@@ -42,6 +42,7 @@ from tilewright.records import (
     Work,
 )
 from tilewright.records.codes import FindingCode, LabelName
+from tilewright.records.problem import BY_SUMS
 from tilewright.registry import catalogue, load
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
@@ -245,7 +246,7 @@ def _summary(
     If one process replicate serves all cases, the process-to-process variation does not shrink
     with the number of cases. It is left out of those cases and added once, at its mean.
     """
-    if request.protocol == "official" and request.problem.official_comparison != "allclose":
+    if request.protocol == "official" and request.problem.official_comparison in BY_SUMS:
         # The rule of KernelBench-X and TritonBench: over cases, of sums.
         shown = [paired_times(item) for item in chosen]
         reference, own = [one.baseline_us for one in shown], [one.candidate_us for one in shown]

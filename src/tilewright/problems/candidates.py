@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -153,6 +154,17 @@ def _bytes_of(path: Path) -> bytes:
     return data
 
 
+def _given_modules(files: tuple[SourceFile, ...], problem: Problem) -> tuple[SourceFile, ...]:
+    """Return the modules of the problem that the candidate names and does not bring itself."""
+    own = {file.path for file in files}
+    return tuple(
+        file
+        for file in problem.candidate_files
+        if file.path not in own
+        and any(re.search(rf"\b{Path(file.path).stem}\b", item.text) for item in files)
+    )
+
+
 def make_candidate(
     files: tuple[SourceFile, ...],
     problem: Problem,
@@ -167,6 +179,7 @@ def make_candidate(
     """
     expected = entry or problem.entry
     files = main_first(files, expected)
+    files = (*files, *_given_modules(files, problem))
     name = detect(files, language)
     found: str | Unparseable | MissingEntry = name
     if isinstance(name, str):

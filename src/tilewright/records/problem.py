@@ -75,6 +75,10 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
+BY_SUMS = ("by_dtype", "runs")
+"""Comparisons of benchmarks whose speed-up over cases is a ratio of sums."""
+
+
 class Case(Record):
     """One size of a problem: a name and the parameters handed to its input generator."""
 
@@ -122,12 +126,19 @@ class Problem(Record):
     """Case parameters that may vary, with inclusive bounds, for hidden sizes."""
     tolerance: float | None = Field(default=None, gt=0)
     """The benchmark's published absolute and relative tolerance, for `official`."""
-    official_comparison: Literal["allclose", "by_dtype", "runs"] = "allclose"
+    official_comparison: Literal["allclose", "by_dtype", "elementwise", "runs"] = "allclose"
     """How `official` compares. `allclose` uses `tolerance` on five inputs (KernelBench). `by_dtype`
-    uses the tolerances of KernelBench-X on one input. `runs` compares nothing: TritonBench
+    uses the tolerances of KernelBench-X on one input. `elementwise` uses `tolerances` element by
+    element, where NaN equals NaN (GPU MODE). `runs` compares nothing: TritonBench
     compares printed text, and these tests print nothing."""
     thresholds: tuple[float, float, float] | None = None
     """Limits of a quantization task of KernelBench-X: the smallest cosine, the largest relative L1
     distance, and the largest root mean square error. They replace other tolerances."""
+    tolerances: tuple[float, float] | None = None
+    """Relative and absolute tolerance of the comparison `elementwise`."""
+    licence: str = ""
+    """Licence of the source, if it restricts what users may do with it."""
+    candidate_files: tuple[SourceFile, ...] = ()
+    """Modules that a candidate may import; it gets those that it names."""
     aliases: tuple[str, ...] = ()
     """Other names that the benchmark accepts for `entry`."""

@@ -7,6 +7,7 @@ import re
 
 from tilewright.records import Correct, EvalReport, Failed, Finding, Incorrect, Rejected, Unjudged
 from tilewright.records.codes import FailureReason
+from tilewright.records.problem import BY_SUMS
 from tilewright.scoring.intervals import Interval, decide
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -66,7 +67,7 @@ def over_cases(report: EvalReport) -> str:
     if count < 2:
         return first
     sums = report.request.protocol == "official"
-    by_sums = sums and report.request.problem.official_comparison != "allclose"
+    by_sums = sums and report.request.problem.official_comparison in BY_SUMS
     how = "the sums" if by_sums else "geometric mean"
     return f"{first}, {how} of {count} cases"
 

@@ -24,6 +24,7 @@ def compare_published(
 
     `allclose`: KernelBench, one number as relative and absolute tolerance, NaN is wrong.
     `by_dtype`: KernelBench-X, NaN equals NaN, integers are exact.
+    `elementwise`: GPU MODE, NaN equals NaN, in the arithmetic of the outputs' dtype.
     `quantized`: its quantization tasks: cosine, relative L1 and root mean square error.
     `runs`: TritonBench where tests print nothing: whatever ends is right.
     """
@@ -35,6 +36,8 @@ def compare_published(
         return _quantized(parts(value).double(), parts(output).double(), rule)
     if rule["name"] == "by_dtype":
         return _by_dtype(value, output)
+    if rule["name"] == "elementwise":
+        return _elementwise(value, output, rule["rtol"], rule["atol"])
     tolerance = rule["tolerance"]
     close = torch.allclose(value, output, atol=tolerance, rtol=tolerance)
     return RIGHT if close else _largest(value, output, tolerance)
@@ -48,6 +51,23 @@ def _by_dtype(value: torch.Tensor, output: torch.Tensor) -> Mismatch:
     if torch.allclose(value, output, atol=tolerance, rtol=tolerance, equal_nan=True):
         return RIGHT
     return _largest(value, output, tolerance)
+
+
+def _elementwise(value: torch.Tensor, output: torch.Tensor, rtol: float, atol: float) -> Mismatch:
+    if rtol == atol == 0.0 or not (value.is_floating_point() or value.is_complex()):
+        wrong = output != value
+    else:
+        wrong = (output - value).abs() > atol + rtol * value.abs()
+        wrong |= output.isnan() ^ value.isnan()
+        if not value.is_complex():
+            wrong |= output.isposinf() ^ value.isposinf()
+            wrong |= output.isneginf() ^ value.isneginf()
+    count = int(wrong.count_nonzero())
+    if not count:
+        return RIGHT
+    at = tuple(wrong.nonzero()[0].tolist())
+    shown = f"first at {at}: {output[at].item():.6g}, expected {value[at].item():.6g}"
+    return Mismatch("values", f"{count} of {value.numel()} differ, {shown}")
 
 
 def _largest(value: torch.Tensor, output: torch.Tensor, tolerance: float) -> Mismatch:

@@ -34,7 +34,7 @@ PAGE_BYTES = 4096
 """Slots of the input memory are multiples of this: the page size of every supported host."""
 TOLERANCE = 1e-2
 """KernelBench's, where a problem names none."""
-TRIALS = {"allclose": 5, "by_dtype": 1, "runs": 1}
+TRIALS = {"allclose": 5, "by_dtype": 1, "elementwise": 1, "runs": 1}
 """How many inputs are drawn of a case."""
 A = TypeVar("A", bound=Answer)
 
@@ -106,6 +106,9 @@ def comparison_rule(problem: Problem, protocol: Protocol) -> ComparisonRule | No
         return None
     if problem.official_comparison == "allclose":
         return {"name": "allclose", "tolerance": problem.tolerance or TOLERANCE}
+    if problem.official_comparison == "elementwise":
+        rtol, atol = problem.tolerances or (TOLERANCE, TOLERANCE)
+        return {"name": "elementwise", "rtol": rtol, "atol": atol}
     return {"name": problem.official_comparison}
 
 

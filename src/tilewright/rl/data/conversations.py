@@ -27,7 +27,7 @@ def columns(text: str) -> Row:
 MESSAGES = [columns("role string, content string")]
 FACTS: Row = {
     **columns("id string, problem string, sample int64, turn int64, verdict string"),
-    **columns("speedup double, speedup_low double, coverage double"),
+    **columns("speedup double, speedup_low double, speedup_high double, coverage double"),
     "findings": ["string"],
     "labels": ["string"],
     "rewards": dict.fromkeys(REWARDS, "double"),
@@ -131,6 +131,7 @@ def facts(turn: Turn) -> Row:
         "verdict": item.verdict if item else None,
         "speedup": item.speedup if item else None,
         "speedup_low": item.low if item else None,
+        "speedup_high": item.high if item else None,
         "coverage": item.coverage if item else None,
         "findings": list(item.findings) if item else [],
         "labels": list(item.labels) if item else [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from tilewright.records.event_log import EVENTS
 from tilewright.records.events import Turn
 from tilewright.rl.data import drkernel_rows
 from tilewright.rl.data.action_rows import ACTION_SHAPE, action_rows
+from tilewright.rl.data.card import LICENCE, licensed
 from tilewright.rl.data.contamination import Benchmark, Match, reference_digest
 from tilewright.rl.data.conversations import MESSAGES, SFT_SHAPE, TURN_SHAPE, sft_rows, turn_row
 from tilewright.rl.data.logs import RunLog
@@ -118,6 +120,8 @@ class ExportPlan:
     language: str | None = None
     """Language of the candidates, in prompts for problems at an address."""
     home: Path = Path()
+    card: bool = False
+    """Whether the rows name licences, and leave out sources that a licence restricts."""
 
 
 @dataclass
@@ -136,6 +140,10 @@ class Exported:
     left_out: int = 0
     """Items that cannot be read or do not fit the format; each was named."""
     matches: list[Match] = field(default_factory=list)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    """Rows by verdict; rows of problems have none."""
+    licences: Counter[str] = field(default_factory=Counter)
+    """Rows by the licence of their problem; counted for a card."""
 
 
 def export(
@@ -152,6 +160,8 @@ def export(
     """
     made = _Export(plan, left_out, progress)
     done, shape = made.done, FORMATS[plan.format]
+    if plan.card:
+        shape = {**shape, LICENCE: "string"}
     with ExitStack() as stack:
         kept = aside = stack.enter_context(RowWriter(plan.target, shape, made.leave_out))
         if plan.held_out:
@@ -159,7 +169,11 @@ def export(
             aside = stack.enter_context(held_out)
         for problem, row in made.rows():
             writer = aside if made.is_held_out(problem) else kept
-            writer.write(row, str(row.get("id", "")))
+            whole = licensed(row, problem) if plan.card else row
+            writer.write(whole, str(row.get("id", "")))
+            done.licences[problem.licence] += 1
+            if row.get("verdict"):
+                done.verdicts[str(row["verdict"])] += 1
     done.rows, done.held_out = kept.count, aside.count if plan.held_out else 0
     done.repeated, done.nearly_repeated = made.seen.equal, made.seen.alike
     if plan.against:
