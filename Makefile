@@ -48,7 +48,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations test-kernelbench rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations test-kernelbench test-loggers rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 # make would remove what a chain of its rules made.
 .PRECIOUS: .venv-integration-%/installed
@@ -175,6 +175,23 @@ test-kernelbench: $(STAMP)
 	$(KERNELBENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy pydra-config tabulate
 	KERNELBENCH_CLONE="$(KERNELBENCH_CLONE)" KERNELBENCH_PYTHON="$(CURDIR)/$(KERNELBENCH_VENV)/bin/python" \
 	    $(PYTEST) -rs tests/unit/integrations $(ARGS)
+
+# Packages that cannot share an environment. Each environment sees the packages of $(VENV) too.
+LOGGERS := 'trackio>=0.43.0,<0.44' 'wandb>=0.31.0,<0.32' 'mlflow>=3.17.2,<3.19'
+
+test-loggers: $(STAMP)  ## run the tests of loggers and FlashInfer, each package in an environment of its own
+	set -e; for wanted in $(LOGGERS); do \
+	    made=.venv-$${wanted%%>*}; test -x $$made/bin/python || $(PYTHON) -m venv $$made; \
+	    echo "import site; site.addsitedir('$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')')" \
+	        > $$($$made/bin/python -c 'import site; print(site.getsitepackages()[0])')/tilewright.pth; \
+	    $$made/bin/python -m pip install --quiet --disable-pip-version-check "$$wanted"; \
+	    $$made/bin/python -m pytest -q -k "$${wanted%%>*}" tests/unit/integrations/test_run_loggers.py $(ARGS); \
+	done
+	test -x .venv-flashinfer/bin/python || $(PYTHON) -m venv .venv-flashinfer
+	echo "import site; site.addsitedir('$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')')" \
+	    > $$(.venv-flashinfer/bin/python -c 'import site; print(site.getsitepackages()[0])')/tilewright.pth
+	.venv-flashinfer/bin/python -m pip install --quiet --disable-pip-version-check --no-deps flashinfer-bench==0.1.2 docstring-parser
+	.venv-flashinfer/bin/python -m pytest -q tests/unit/integrations/test_flashinfer.py $(ARGS)
 
 # The Python that has the published packages: make originals ORIGINALS=path/to/python
 originals: $(STAMP)  ## make the golden traces of published search systems again

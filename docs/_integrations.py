@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 
 from tilewright.integrations import kernelbench, pytest_plugin, requirement
 from tilewright.integrations.catalogue import INTEGRATIONS
-from tilewright.integrations.verdict_table import HARNESSES, INSPECT, KERNELGYM, TABLE
+from tilewright.integrations.verdict_table import (
+    FLASHINFER,
+    GPU_MODE,
+    HARNESSES,
+    INSPECT,
+    KERNELGYM,
+    TABLE,
+)
 
 Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
 BEGIN = "<!-- {name}: docs/_generate.py writes this table -->\n"
@@ -40,7 +47,7 @@ def tables(table: Table) -> dict[str, str]:
         (
             str(ours),
             *map(str, (row.kernelbench, KERNELGYM[ours], row.pytest)),
-            *map(str, (HARNESSES[ours], INSPECT[ours])),
+            *map(str, (HARNESSES[ours], INSPECT[ours], GPU_MODE[ours], FLASHINFER[ours])),
         )
         for ours, row in TABLE.items()
     ]
@@ -50,7 +57,10 @@ def tables(table: Table) -> dict[str, str]:
     return {
         "tools": table(("tool", "tested version", "maps", "refuses", "loses"), listed),
         "verdicts": table(
-            ("verdict", "KernelBench", "KernelGYM", "pytest", "verifiers, OpenEnv", "Inspect"),
+            (
+                *("verdict", "KernelBench", "KernelGYM", "pytest", "verifiers, OpenEnv"),
+                *("Inspect", "GPU MODE", "FlashInfer"),
+            ),
             verdicts,
         ),
         "arguments of KernelBench": table(("argument", "why it has no effect"), refused),

@@ -195,20 +195,6 @@ def test_the_train_command_trains(place):
     assert "step 1 of 1: reward" in answer.stderr
 
 
-def test_metrics_are_written_to_tensorboard(place):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    overrides = ("health.log=tensorboard", "overrides.optimizer.steps=1", "data.held_out=''")
-    folder = begun(place, "board", *overrides)
-    train_rl(settings(place, *overrides), folder, print, silent)
-    (file,) = folder.rglob("events.out.tfevents*")
-    board = EventAccumulator(str(file))
-    board.Reload()
-    names = board.Tags()["scalars"]
-    assert any(name.endswith("tilewright/reward") for name in names), names
-
-
 class Copyist:
     """Writes a bundled candidate, then nothing usable. Lifetime: one test."""
 

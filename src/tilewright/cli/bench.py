@@ -21,6 +21,7 @@ from tilewright.cli.render_bench import bench_view, rates_document, rates_text, 
 from tilewright.cli.run_output import check_resumed, resumed_run, run_progress
 from tilewright.config import Config
 from tilewright.errors import ConfigError
+from tilewright.integrations.run_loggers import check_loggers, logged
 from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
 from tilewright.loop.budget import usage_of
 from tilewright.loop.driver import drive
@@ -85,6 +86,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     with (
         EventLog(run.folder, run.log_bytes) as log,
         run_progress("bench", run.folder, verbose=given["verbose"]) as progress,
+        logged(run.folder, settings.loop.log, progress.note),
     ):
         progress.reached(before, total)
         on_event = _followed(progress, meter, protocols)
@@ -122,6 +124,7 @@ def _of_model(given: dict[str, Any]) -> int:
         closing(policy),
         further_models(settings) as models,
         run_progress("bench", run.folder, now=ASKING, verbose=given["verbose"]) as progress,
+        logged(run.folder, settings.loop.log, progress.note),
         closing(play(run, settings, policy, _followed(progress, meter), ended, models)) as played,
     ):
         for turn in islice(played, given["max_candidates"]):
@@ -161,6 +164,7 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
         raise ConfigError(f"bench needs {needed}")
     settings = load_settings(given)
     ready_to_judge(settings)
+    check_loggers(settings.loop.log, "loop.log")
     protocols = tuple(part.strip() for part in (given["protocols"] or "strict").split(","))
     for name in protocols:
         if name not in PROTOCOLS or protocols.count(name) > 1:

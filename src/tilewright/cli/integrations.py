@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 
 from tilewright.cli import options
+from tilewright.cli.integrations_flashinfer import command as flashinfer
 from tilewright.cli.options import load_settings, option, ready_to_judge, setting
 from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.progress import Progress
@@ -33,8 +35,10 @@ from tilewright.integrations.kernelbench_run import (
     read_results,
 )
 from tilewright.integrations.packages import OPENENV, require
+from tilewright.integrations.popcorn import clone_of, judge_submission, lines_of
 from tilewright.integrations.verifiers_project import write_project
 from tilewright.problems.imported_sets import find_problems
+from tilewright.problems.sets.gpumode import read_task
 
 
 @click.group("integrations", cls=CommandGroup)
@@ -150,6 +154,51 @@ def kernelbench_eval(**given: Any) -> int:  # noqa: ANN401 - the options above
         )
     print_line(f"results {path}, reports below {settings.runs}")
     return NoVerdict.exit_code if without else 0
+
+
+run.add_command(flashinfer)
+
+
+@run.command("popcorn")
+@click.argument("submission", type=click.Path(path_type=Path))
+@option("--task", "DIR", "The folder of a task in a clone of reference-kernels.", required=True)
+@click.option(
+    "--mode",
+    type=options.OneOf(["test", "benchmark", "leaderboard"]),
+    default="test",
+    show_default=True,
+    help="The runs of GPU MODE's bot.",
+)
+@options.DEVICE
+@options.JSON
+@options.OUT
+@options.HOST
+@options.SETTINGS
+@options.VERBOSE
+def popcorn(submission: Path, **given: Any) -> int:  # noqa: ANN401 - the options above
+    """Judge SUBMISSION on a task of GPU MODE, and print what its bot prints.
+
+    The sizes are those of the task. The inputs have secret seeds, and the rules are ours.
+    """
+    settings, folder = load_settings(given), Path(given["task"])
+    ready_to_judge(settings)
+    with Progress("popcorn", verbose=given["verbose"]) as progress:
+        found = list(judge_submission(submission, folder, given["mode"], settings, progress))
+    ranking = read_task(folder.absolute(), clone_of(folder)).ranking_by
+    lines = list(lines_of(found, ranking))
+    rows = [
+        {"mode": item.mode, "verdict": item.kept.report.verdict, "report": str(item.kept.folder)}
+        for item in found
+    ]
+    if given["as_json"]:
+        click.echo(json.dumps({"task": str(folder), "runs": rows, "lines": lines}, indent=1))
+    else:
+        click.echo("\n".join(lines))
+    last = found[-1]
+    print_line(f"report {last.kept.folder}; the bot itself runs fixed seeds and its own clock")
+    if last.kept.report.verdict == "unjudged":
+        return NoVerdict.exit_code
+    return 0 if last.kept.report.verdict == "correct" else 1
 
 
 @run.command("openenv")

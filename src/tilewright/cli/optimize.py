@@ -29,6 +29,7 @@ from tilewright.cli.render_bench import turn_text
 from tilewright.cli.run_output import check_resumed, check_unchanged, resumed_run, run_progress
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, RecordError
+from tilewright.integrations.run_loggers import check_loggers, logged
 from tilewright.languages.python_template import require_templates
 from tilewright.loop import run_state
 from tilewright.loop.budget import Usage, UsageMeter, usage_of
@@ -59,7 +60,7 @@ MAY_CHANGE = (
     *("home", "runs", "executor", "host", "loop.max_", "loop.max_concurrency", "model.base_url"),
     *("model.key_variable", "model.timeout_s", "model.retries", "model.retry_delay_s"),
     *("model.concurrency", "model.requests_per_minute", "model.usd_per_million_"),
-    *("model.device", "eval.device", "loop.dispatcher"),
+    *("model.device", "eval.device", "loop.dispatcher", "loop.log"),
 )
 """Settings that a resumed run may change, by the beginning of their path."""
 FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
@@ -128,7 +129,12 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     ended, score, turns = SearchResult(), run_state.score_of(settings.loop), list(run.finished)
     leaders, meter = Leaders(score, turns), UsageMeter(turns)
     shown = run_progress("optimize", run.folder, now=ASKING, verbose=given["verbose"])
-    with closing(policy), further_models(settings) as models, shown as progress:
+    with (
+        closing(policy),
+        further_models(settings) as models,
+        shown as progress,
+        logged(run.folder, settings.loop.log, progress.note),
+    ):
         for turn in play(run, settings, policy, progress, ended, models):
             turns.append(turn)
             leaders.add(turn)
@@ -176,6 +182,7 @@ def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]
         raise ConfigError(f"{kind} needs a problem and --model NAME, or --resume RUN")
     settings = load_settings(given)
     options.ready_to_judge(settings)
+    check_loggers(settings.loop.log, "loop.log")
     problems = find_problems(given["problem"], settings.home)
     policy, model = _policy(given["model"], settings, given), one_model(settings)
     begun = RunStarted(

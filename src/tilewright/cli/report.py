@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
 from tilewright.cli.options import option, switch
 from tilewright.cli.output import print_line, print_skipped
+from tilewright.config.schema import LoggerName, Loggers
 from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.integrations.run_loggers import check_loggers, send
 from tilewright.records.base import is_text
 from tilewright.records.run_folder import read_report
 from tilewright.reports.csv_markdown import as_csv, as_markdown
@@ -20,7 +23,9 @@ from tilewright.reports.html_report import document, page
 from tilewright.reports.loader import annotate, gather, title_of, uncollected
 from tilewright.reports.strategy_report import strategy_files
 
+LOGGERS: TypeAdapter[tuple[LoggerName, ...]] = TypeAdapter(Loggers)
 OUT_HELP = "Folder of the files; default: the first run, or `report` in a run of eval."
+TO_HELP = "Send the curves to tensorboard, trackio, wandb or mlflow, and write no page."
 ANNOTATE_HELP = "Add a person's comment to a verdict. Repeatable."
 
 
@@ -28,6 +33,7 @@ ANNOTATE_HELP = "Add a person's comment to a verdict. Repeatable."
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @option("--out", "DIR", OUT_HELP)
 @option("--title", "TEXT", "Title of the page.")
+@option("--to", "LOGGERS", TO_HELP)
 @switch("--all-candidates", "Show every candidate on the page, however many.")
 @option("--annotate", "CANDIDATE TEXT", ANNOTATE_HELP, "notes", nargs=2, multiple=True)
 def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: Any) -> int:  # noqa: ANN401 - the options
@@ -45,6 +51,8 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
             raise ConfigError(f"{what} {text!r}: not valid UTF-8")
     for ask, text in notes:
         annotate(folders, ask, text)
+    if given["to"]:
+        return _send(folders, given["to"])
     target = Path(given["out"]) if given["out"] else _beside(folders[0])
     if is_eval_run(target) and _holds_verdict(target):
         lost = "its report.json is the verdict of a run of eval, which would be lost"
@@ -69,6 +77,21 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
     print_skipped(gathered.skipped)
     page_uri = (target / "report.html").resolve().as_uri()
     print_line(f"{', '.join(files)} are in {target}; open {page_uri}")
+    return 0
+
+
+def _send(folders: list[Path], to: str) -> int:
+    """Send the curves of runs to loggers, each to a new destination."""
+    try:
+        names = LOGGERS.validate_python(to)
+    except ValidationError as error:
+        known = ", ".join(get_args(LoggerName))
+        raise ConfigError(f"--to {to!r}: write some of {known}, with commas") from error
+    check_loggers(names, "--to")
+    for folder in folders:
+        for name in names:
+            sent = send(folder, name)
+            print_line(f"{sent.points} points are in {name} as {sent.name}")
     return 0
 
 

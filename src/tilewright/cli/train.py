@@ -24,6 +24,7 @@ from tilewright.cli.train_replay import command as replay
 from tilewright.cli.train_study import gate, scaling, study
 from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ConfigError, writing
+from tilewright.integrations.run_loggers import check_loggers, logged
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.run_folder import create_run
 from tilewright.rl.training_config import TrainConfig, load_training, with_more_steps
@@ -73,9 +74,11 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
     `local:RUN/model`.
     """
     settings, folder = _opened(given, "check_sft")
-    _keep_wandb_local(settings, folder)
     engine = importlib.import_module(f"{ENGINE}.sft")
-    with _training("train sft", folder, fresh=not given["resumed"]) as progress:
+    with (
+        _training("train sft", folder, fresh=not given["resumed"]) as progress,
+        logged(folder, settings.health.log, progress.note),
+    ):
         document = engine.train_sft(settings, folder, progress.note, reached=progress.in_phase)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
@@ -95,9 +98,11 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     sample and no evaluation.
     """
     settings, folder = _opened(given, "check_rl")
-    _keep_wandb_local(settings, folder)
     engine = importlib.import_module(f"{ENGINE}.reinforce")
-    with _training("train rl", folder, fresh=not given["resumed"]) as progress:
+    with (
+        _training("train rl", folder, fresh=not given["resumed"]) as progress,
+        logged(folder, settings.health.log, progress.note),
+    ):
         document = engine.train_rl(
             settings, folder, progress.note, progress, reached=progress.in_phase
         )
@@ -106,16 +111,6 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     model = document["model"]
     print_line(f"model {model}, as a policy: local:{model}; next: tilewright view {folder}")
     return 0
-
-
-def _keep_wandb_local(settings: TrainConfig, folder: Path) -> None:
-    """Let Weights & Biases write into the run folder; it uploads only if the user says so."""
-    if settings.health.log != "wandb":
-        return
-    wanted = {"WANDB_MODE": "offline", "WANDB_DIR": str(folder.resolve()), "WANDB_SILENT": "true"}
-    found = config.with_defaults({**wanted, "WANDB_PROJECT": "tilewright"})
-    if found["WANDB_MODE"] == "offline":
-        print_line(f"wandb uploads nothing; later: wandb sync {folder}/wandb/offline-run-*")
 
 
 @contextmanager
@@ -166,9 +161,7 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
 
 def _check(settings: TrainConfig, name: str, *, fresh: bool) -> None:
     """Refuse settings that cannot be trained with."""
-    log = settings.health.log
-    if log != "none" and importlib.util.find_spec(log) is None:
-        raise ConfigError(f"health.log is {log}, which is not installed: pip install {log}")
+    check_loggers(settings.health.log, "health.log")
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")

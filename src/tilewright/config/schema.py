@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tilewright.records import Limits, Protocol, Rules, TimingPlan
 
 LOCAL = "local"
 RAY = "ray"
+
+
+LoggerName = Literal["tensorboard", "trackio", "wandb", "mlflow"]
+"""A logger of another tool, which shows the curves of a run."""
+
+
+def _listed(value: object) -> object:
+    """Return a list of names that was written with commas; `none` is no name."""
+    if not isinstance(value, str):
+        return value
+    return [name for part in value.split(",") if (name := part.strip()) not in ("", "none")]
+
+
+Loggers = Annotated[tuple[LoggerName, ...], BeforeValidator(_listed)]
+"""Several loggers, also written with commas between them."""
 
 
 class Section(BaseModel):
@@ -138,6 +153,9 @@ class LoopSection(Section):
     """Most tokens of that text."""
     language: str | None = None
     """Language of the candidates. `null`: the model chooses."""
+    log: Loggers = ()
+    """Loggers that show the curves of `bench` and `optimize`, with commas between them. They upload
+    nothing, unless their own settings say so."""
     eval_timeout_s: float = Field(default=120.0, gt=0)
     """Most seconds of one evaluation. A lower value replaces `eval.limits.total_timeout_s`."""
     max_tokens: int | None = Field(default=None, ge=0)

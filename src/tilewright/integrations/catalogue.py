@@ -7,6 +7,7 @@ from typing import Literal
 
 from tilewright.integrations.packages import (
     INSPECT,
+    LOGGERS,
     OLD_VERIFIERS,
     OPENENV,
     VERIFIERS,
@@ -60,6 +61,65 @@ INTEGRATIONS = (
             "the interval and the findings are in `metadata` alone",
             "`rejected` looks like a wrong output in the fields, and `metadata` tells them apart",
         ),
+    ),
+    Integration(
+        name="flashinfer",
+        tool="FlashInfer traces",
+        package="flashinfer-bench",
+        tested="0.1.2: its classes of the schema",
+        module="tilewright.integrations.flashinfer",
+        use="tilewright integrations run flashinfer --from DATASET --traces FILE",
+        maps=(
+            "definitions, workloads and solutions",
+            "verdicts as the seven statuses",
+            "outputs that are passed in, `const` and `var` axes, stored inputs",
+        ),
+        refuses=("solutions in other languages than Python and Triton", "`float4_e2m1`"),
+        loses=(
+            "the interval and the findings are in the report alone",
+            "`rejected` is `RUNTIME_ERROR` with the finding in `log`",
+            "unjudged, and correct without a time: no trace",
+        ),
+    ),
+    Integration(
+        name="gpumode",
+        tool="GPU MODE",
+        package="",
+        tested="reference-kernels at f83cb92: 32 of 42 tasks are read",
+        module="tilewright.integrations.popcorn",
+        use="tilewright problems import gpumode --from CLONE",
+        maps=("`task.yml`, `generate_input` and `ref_kernel`", "the text of the bot"),
+        refuses=(
+            "checks that do more than compare with the reference",
+            "tasks for several GPUs, and tasks in CUDA alone",
+        ),
+        loses=("the interval and the findings are in the report alone",),
+    ),
+    *(
+        Integration(
+            name=name,
+            tool=tool,
+            package=name,
+            tested=tested,
+            module=f"tilewright.integrations.{name}_logger",
+            use=f"--set loop.log={name}, or tilewright report RUN --to {name}",
+            maps=("the curves of a run", "its best candidates"),
+            refuses=(),
+            loses=loses,
+            versions=(LOGGERS[name],),
+        )
+        for name, tool, tested, loses in (
+            (
+                *("tensorboard", "TensorBoard", "2.21.0"),
+                ("values have 32 bits", "the best candidate is a text"),
+            ),
+            ("trackio", "trackio", "0.43.0", ()),
+            ("wandb", "Weights & Biases", "0.31.0, offline", ()),
+            (
+                *("mlflow", "MLflow", "3.17.2 and 3.18.0, with its SQLite store"),
+                ("characters that MLflow refuses in a name become `_`",),
+            ),
+        )
     ),
     Integration(
         name="pytest",

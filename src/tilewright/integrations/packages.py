@@ -28,7 +28,12 @@ VERIFIERS = Package("verifiers", "verifiers", "0.4.0", "0.5")
 OLD_VERIFIERS = Package("verifiers", "verifiers-0.2", "0.2.1", "0.3")
 OPENENV = Package("openenv", "openenv", "0.10.0", "0.11")
 INSPECT = Package("inspect-ai", "inspect", "0.3.285", "0.4")
-PACKAGES = (VERIFIERS, OLD_VERIFIERS, OPENENV, INSPECT)
+TENSORBOARD = Package("tensorboard", "tensorboard", "2.18", "3")
+TRACKIO = Package("trackio", "trackio", "0.43.0", "0.44")
+WANDB = Package("wandb", "wandb", "0.31.0", "0.32")
+MLFLOW = Package("mlflow", "mlflow", "3.17.2", "3.19")
+LOGGERS = {item.name: item for item in (TENSORBOARD, TRACKIO, WANDB, MLFLOW)}
+PACKAGES = (VERIFIERS, OLD_VERIFIERS, OPENENV, INSPECT, *LOGGERS.values())
 
 
 def release(version: str) -> tuple[int, ...]:

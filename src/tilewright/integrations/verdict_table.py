@@ -71,6 +71,63 @@ class PytestCell:
 
 
 @dataclass(frozen=True)
+class GpuModeCell:
+    """The result of GPU MODE's bot."""
+
+    passes: bool
+    shows: Literal["durations", "expected value", "error", "finding", "nothing"] = "nothing"
+    exit_code: int | None = 0
+    """The exit code that its harness returns; `None`: there is no result."""
+
+    def __str__(self) -> str:
+        """Return the cell of the published table."""
+        if self.exit_code is None:
+            return "no result"
+        words = ["pass" if self.passes else "fail"]
+        if self.shows != "nothing":
+            words.append(f"with the {self.shows}")
+        return f"{' '.join(words)}, its exit code {self.exit_code}"
+
+
+GPU_MODE: dict[Ours, GpuModeCell] = {
+    Ours.CORRECT_TIMED: GpuModeCell(True, "durations"),
+    Ours.CORRECT_NOT_TIMED: GpuModeCell(True),
+    Ours.INCORRECT: GpuModeCell(False, "expected value", 112),
+    Ours.FAILED_BUILD: GpuModeCell(False, "error", 1),
+    Ours.FAILED_RUN: GpuModeCell(False, "error", 1),
+    Ours.FAILED_TIME: GpuModeCell(False, "error", 114),
+    Ours.REJECTED: GpuModeCell(False, "finding", 112),
+    Ours.UNJUDGED: GpuModeCell(False, exit_code=None),
+}
+
+
+@dataclass(frozen=True)
+class FlashInferCell:
+    """The status of a trace of FlashInfer."""
+
+    status: str | None
+    """`INCORRECT`: with `_SHAPE`, `_DTYPE` or `_NUMERICAL`; `None`: there is no trace."""
+    note: str = ""
+
+    def __str__(self) -> str:
+        """Return the cell of the published table."""
+        text = "no trace" if self.status is None else self.status
+        return f"{text}, {self.note}" if self.note else text
+
+
+FLASHINFER: dict[Ours, FlashInferCell] = {
+    Ours.CORRECT_TIMED: FlashInferCell("PASSED"),
+    Ours.CORRECT_NOT_TIMED: FlashInferCell(None, "because it requires a time"),
+    Ours.INCORRECT: FlashInferCell("INCORRECT", "with `_SHAPE`, `_DTYPE` or `_NUMERICAL`"),
+    Ours.FAILED_BUILD: FlashInferCell("COMPILE_ERROR"),
+    Ours.FAILED_RUN: FlashInferCell("RUNTIME_ERROR"),
+    Ours.FAILED_TIME: FlashInferCell("TIMEOUT"),
+    Ours.REJECTED: FlashInferCell("RUNTIME_ERROR", "with the finding in `log`"),
+    Ours.UNJUDGED: FlashInferCell(None, "a line in the summary"),
+}
+
+
+@dataclass(frozen=True)
 class VerdictRow:
     """The value that each tool gets for one verdict."""
 

@@ -48,6 +48,19 @@ class Leaders:
                 found[problem] = max(own.values(), key=lambda item: item[0])[1]
         return found
 
+    def pooled(self) -> dict[str, Turn]:
+        """Return the turns of `best`, each with the pooled speed-up and interval of its trials."""
+        found = {problem: self.pooled_of(problem) for problem in self._ranked}
+        return {problem: turn for problem, turn in found.items() if turn is not None}
+
+    def pooled_of(self, problem: str) -> Turn | None:
+        """Return the best turn of one problem, as `pooled`; `None`: it has none."""
+        own = self._ranked.get(problem)
+        if not own:
+            return None
+        turn = max(own.values(), key=lambda item: item[0])[1]
+        return with_estimate(turn, self._estimates.of(turn.ask.id))
+
 
 def best_of(turns: Sequence[Turn], score: Score) -> dict[str, Turn]:
     """Return the turn of the best candidate of each problem."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from tilewright.config import RENAMED_TRAINING, Config, Section, load_around
+from tilewright.config.schema import Loggers
 from tilewright.errors import ConfigError, PluginError
 from tilewright.records.field_faults import with_path
 from tilewright.rl.presets import Preset, preset
@@ -115,9 +116,9 @@ class HealthSection(Section):
     """Batches in a row without any advantage that stop the run. 0: none stop it."""
     reference: bool = True
     """Measure the distance from the initial model. It costs the memory of a copy."""
-    log: Literal["none", "tensorboard", "trackio", "wandb"] = "none"
-    """A tracker that also receives the metrics of the event log. `wandb` uploads nothing, unless
-    WANDB_MODE=online is in the environment."""
+    log: Loggers = ()
+    """Loggers that show the curves of the training, with commas between them. They upload nothing,
+    unless their own settings say so."""
 
 
 class TrainConfig(Section):

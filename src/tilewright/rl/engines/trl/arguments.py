@@ -45,7 +45,8 @@ def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
         "logging_strategy": "steps",
         "logging_steps": 1,
         "logging_nan_inf_filter": False,
-        "report_to": [] if config.health.log == "none" else [config.health.log],
+        # Our loggers read the event log.
+        "report_to": [],
         "save_strategy": "steps",
         "save_steps": config.checkpoints.every,
         # `Checkpointing` removes old checkpoints, after the new one is complete.
