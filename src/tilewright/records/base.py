@@ -29,6 +29,11 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def digest_json(payload: object) -> str:
+    """Return the sha256 of canonical JSON (sorted keys, no spaces)."""
+    return digest_text(json.dumps(payload, sort_keys=True, separators=(",", ":")))
+
+
 _OF_PYDANTIC = {name for name in dir(BaseModel) if not name.startswith("_")}
 
 
@@ -45,8 +50,7 @@ class Record(BaseModel):
 
     def digest(self) -> str:
         """Return the sha256 of the record's canonical JSON (sorted keys, no spaces)."""
-        payload = self.model_dump(mode="json")
-        return digest_text(json.dumps(payload, sort_keys=True, separators=(",", ":")))
+        return digest_json(self.model_dump(mode="json"))
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return JSON that `from_json` turns back into an equal record."""

@@ -8,8 +8,10 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tilewright.records.base import Record
+from tilewright.records.base import Record, digest_json
 
+NEWER_FIELDS = ("tolerances", "licence", "candidate_files")
+"""Fields that came after the first stored verdicts. A problem without them keeps its digest."""
 MAX_NAME_CHARS, MAX_PATH_CHARS = 200, 400
 Scalar = bool | int | float | str
 _NAME = r"[A-Za-z0-9_.\-](?:[A-Za-z0-9_.\- ]*[A-Za-z0-9_.\-])?"
@@ -142,3 +144,12 @@ class Problem(Record):
     """Modules that a candidate may import; it gets those that it names."""
     aliases: tuple[str, ...] = ()
     """Other names that the benchmark accepts for `entry`."""
+
+    def digest(self) -> str:
+        """Return the sha256 of the problem's canonical JSON (sorted keys, no spaces).
+
+        A field of `NEWER_FIELDS` with its default is left out.
+        """
+        payload, fields = self.model_dump(mode="json"), type(self).model_fields
+        unused = {name for name in NEWER_FIELDS if getattr(self, name) == fields[name].default}
+        return digest_json({name: value for name, value in payload.items() if name not in unused})

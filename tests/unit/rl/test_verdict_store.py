@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conventions.tree import ROOT
 from tilewright.errors import ConfigError, RecordError
-from tilewright.problems.imported_sets import family_problems
+from tilewright.problems.imported_sets import family_problems, find_problems
 from tilewright.records import Rules
 from tilewright.records.base import digest_text
 from tilewright.records.events import EvalSummary
@@ -155,3 +157,18 @@ def test_any_text_of_a_program_is_kept(tmp_path_factory, code, seed):
     store.add(PROBLEM, code, WRONG)
     store.save()
     assert VerdictStore.read(path, KEY).evaluations(PROBLEM, code) == (WRONG,)
+
+
+def test_the_verdicts_of_a_gpu_belong_to_the_problems_as_they_are_now():
+    stored = VerdictStore.read(ROOT / "docs" / "measurements" / "2026-11-28-nano-h100.jsonl.gz")
+    digests = {problem.id: problem.digest() for problem in find_problems("nano", Path())}
+    rows = list(stored.rows())
+    assert len(rows) > 100
+    assert {row.problem: row.problem_digest for row in rows}.items() <= digests.items()
+
+
+def test_a_newer_field_changes_the_digest_of_a_problem_that_uses_it():
+    plain = PROBLEM.model_copy(update={"licence": ""})
+    assert plain.digest() == PROBLEM.digest()
+    for change in ({"licence": "MIT"}, {"tolerances": (0.1, 0.2)}):
+        assert PROBLEM.model_copy(update=change).digest() != PROBLEM.digest()
