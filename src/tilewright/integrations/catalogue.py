@@ -95,6 +95,17 @@ INTEGRATIONS = (
         ),
         loses=("the interval and the findings are in the report alone",),
     ),
+    Integration(
+        name="robustkbench",
+        tool="robust-kbench",
+        package="",
+        tested="its repository at 078f5ba: 211 of 211 forward tasks are read",
+        module="tilewright.problems.sets.robustkbench",
+        use="tilewright problems import robustkbench --from CLONE",
+        maps=("`forward_fn` with the arguments of `Model`", "all configurations as cases"),
+        refuses=("backward tasks", "a `Model` that computes something itself"),
+        loses=("its own timing and profiling settings",),
+    ),
     *(
         Integration(
             name=name,
