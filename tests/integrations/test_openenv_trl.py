@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.integrations.test_openenv import index_of, server, split  # noqa: F401 - a fixture
 from tests.tiny_model import make_tiny_model
+from tilewright.integrations.packages import OPENENV, in_range, installed
+
+version = installed("openenv")
+if version is None or not in_range(version, OPENENV):
+    pytest.skip(f"not shown: openenv {version}", allow_module_level=True)
+
+from tests.integrations.test_openenv import index_of, server, split  # noqa: E402, F401 - a fixture
 
 trl = pytest.importorskip("trl", reason="not shown: trl is missing")
 torch = pytest.importorskip("torch")

@@ -97,7 +97,7 @@ def test_a_candidate_without_an_entry_point_fails_and_the_run_continues(run):
         (["bench", "--resume", "nowhere"], 6, "no such folder"),
         (["bench", "softmax", "--resume", "nowhere"], 2, "leave out problems"),
         (["report", "nowhere"], 6, "no such folder"),
-        (["problems", "import", "nope"], 3, "installed: kernelbench, kernelbenchx, tritonbench"),
+        (["problems", "import", "nope"], 3, "kernelbench, kernelbenchx, robustkbench, tritonbench"),
         (["problems", "import", "kernelbench", "--from", "nowhere"], 3, "no such file"),
         (
             ["problems", "import", "tritonbench"],
