@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 COUNT = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 CORES = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
-EVALUATING = ("processes", "services")
+EVALUATING = {Path(__file__).parent / name for name in ("processes", "services")}
 """Folders of tests that start evaluations nearly all the time."""
 KEPT = pytest.StashKey[set[int]]()
 
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = {
         item.path
         for item in items
-        if item.path.parent.name in EVALUATING and item.get_closest_marker("slow")
+        if item.path.parent in EVALUATING and item.get_closest_marker("slow")
     }
     items.sort(key=lambda item: item.path not in slow)
     skips = {}
@@ -56,11 +56,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     Evaluations on the same cores wait for each other. Those that time something need two cores.
     """
-    if WORKER is None or sys.platform != "linux" or item.path.parent.name not in EVALUATING:
+    if WORKER is None or sys.platform != "linux":
         return
     own = set(CORES[int(WORKER.removeprefix("gw")) % len(CORES) :: COUNT])
-    wanted = set(CORES) if len(own) < 2 and item.get_closest_marker("timed") else own
+    times = len(own) < 2 and item.get_closest_marker("timed") is not None
+    wanted = own if item.path.parent in EVALUATING and not times else set(CORES)
     # A host in this process chooses among them for as long as a module lasts.
-    if item.config.stash.get(KEPT, None) != wanted:
+    if item.config.stash.get(KEPT, set(CORES)) != wanted:
         os.sched_setaffinity(0, wanted)
         item.config.stash[KEPT] = wanted
