@@ -76,7 +76,7 @@ demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 
 test: $(STAMP)  ## run the tests that this machine can, but for those of services and long ones
 	$(PYTEST) -n $(JOBS) -m "$(CHOSEN)" $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
-	$(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "not alone and ($(CHOSEN))" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
+	$(PYTEST) -n $(JOBS) $(BY_FILE) -m "not alone and ($(CHOSEN))" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
 	$(PYTEST) -m "(alone or gpu) and ($(CHOSEN))" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
 
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, but for long ones

@@ -12,7 +12,8 @@ from tests.run_in_fork import in_fork
 from tilewright.runner.sandbox import selftests
 
 # The attack forks as often as it can: each fork of a large process takes long.
-pytestmark = [linux_only, needs_root, pytest.mark.one_thread]
+# One layer keeps a process on some of several cores, so it needs more than one.
+pytestmark = [linux_only, needs_root, pytest.mark.one_thread, pytest.mark.timed]
 
 
 def test_every_attack_succeeds_without_layers():
