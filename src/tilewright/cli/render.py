@@ -181,7 +181,8 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
     made = table("case", "baseline", "time", "candidate time", "speed-up", "", "labels")
     for item in comparisons:
         speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
-        decided = "" if item.conclusion in speed else item.conclusion
+        # The text of the speed-up says so itself, and the labels need the room.
+        decided = "" if item.conclusion == "no measurable difference" else item.conclusion
         shown = paired_times(item)
         times = map(short_time, (shown.baseline_us, shown.candidate_us))
         labels = ", ".join(label for label in item.labels if label not in shared)
