@@ -9,6 +9,7 @@ import pytest
 from tests import sample_reports as reports
 from tilewright.cli.render import (
     Row,
+    comparisons_table,
     reason,
     report_view,
     rows_table,
@@ -132,6 +133,16 @@ def test_candidate_text_cannot_move_the_cursor_or_change_colour():
 )
 def test_a_speedup_is_shown_with_its_interval(speedup, low, high, shown):
     assert speed_text(speedup, low, high) == shown
+
+
+def test_labels_have_room_beside_a_speedup_that_is_not_certain():
+    (timed, *_) = reports.correct().comparisons
+    unsure = {"speedup": 1.41, "speedup_low": 1.12, "speedup_high": 1.85}
+    unsure |= {"conclusion": "no measurable difference", "labels": ("short_call", "wide_interval")}
+    plain = timed.model_copy(update={"case": "other", "labels": ()})
+    text = to_text(comparisons_table([timed.model_copy(update=unsure), plain]))
+    assert "not certain" in text
+    assert len(text.splitlines()) <= 4
 
 
 def test_no_speedup_is_shown_where_the_interval_includes_one():
