@@ -14,7 +14,7 @@ from tilewright.rl.recipes.recipe import RecipeData, RecipeStage
 from tilewright.rl.recipes.recipe_config import stage_tree
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, StageRun
 from tilewright.rl.stage_runner import Shown, TrainingStage, run_command, settings_text
-from tilewright.rl.study.study_folder import run_in
+from tilewright.rl.study.study_folder import resumable_run
 
 
 def stages_of(folder: RecipeFolder, shown: Shown) -> Iterator[TrainingStage]:
@@ -33,7 +33,7 @@ def _trained(folder: RecipeFolder, run: StageRun, shown: Shown) -> Callable[[flo
         log = folder.path / recipe_folder.LOGS / f"{run.name}.txt"
         with writing(folder.path):
             log.parent.mkdir(exist_ok=True)
-        begun = run_in(place)
+        begun = resumable_run(place)
         words = ["--resume", str(begun)] if begun else _first_words(folder, run)
         status, last = run_command(["train", run.stage.verb, *words], log, until, shown)
         if status == ConfigError.exit_code:

@@ -7,7 +7,6 @@ resumes from its log. So a study may be spread over days, and a kill costs at mo
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,10 +39,9 @@ from tilewright.rl.study.arm_faults import (
 )
 from tilewright.rl.study.fresh_scores import FRESH, last_programs
 from tilewright.rl.study.scaling import SCALING
-from tilewright.rl.study.study_folder import StudyFolder, run_in
+from tilewright.rl.study.study_folder import StudyFolder, resumable_run
 from tilewright.rl.synthetic_verdicts import synthetic_store
 from tilewright.rl.training_config import TrainConfig, load_training
-from tilewright.rl.training_folder import was_begun
 from tilewright.rl.verdict_census import (
     census_programs,
     judging_settings,
@@ -272,12 +270,8 @@ def _write_conversations(folder: StudyFolder) -> None:
 
 def _begun_or(place: Path, folder: StudyFolder, changes: list[str]) -> list[str]:
     """Return the words that resume the run in a folder, or those that begin one."""
-    run = run_in(place)
-    if run is not None and was_begun(run):
+    if (run := resumable_run(place)) is not None:
         return ["--resume", str(run)]
-    if run is not None:
-        # A kill came before its first event, so there is nothing to resume.
-        shutil.rmtree(run)
     sets = [word for change in changes for word in ("--set", change)]
     return [str(folder.path / study_folder.TRAINING), "--out", str(place), *sets]
 

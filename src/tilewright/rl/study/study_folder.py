@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import Stepped
 from tilewright.records.whole_files import write_whole
 from tilewright.rl.study.study_config import StudyConfig, first_difference
+from tilewright.rl.training_folder import was_begun
 
 STUDY, TRAINING, CONVERSATIONS = "study.yaml", "training.yaml", "conversations.jsonl"
 STORE = "verdicts.jsonl.gz"
@@ -107,6 +109,18 @@ def run_in(folder: Path) -> Path | None:
     """Return the run folder in the folder of a stage; `None`: nothing was begun."""
     found = sorted(path.parent for path in folder.glob("*/run.yaml"))
     return found[0] if found else None
+
+
+def resumable_run(folder: Path) -> Path | None:
+    """Return the run in the folder of a stage that can be resumed; `None`: there is none.
+
+    A kill before the first event leaves nothing to resume, so that such a run is removed.
+    """
+    run = run_in(folder)
+    if run is None or was_begun(run):
+        return run
+    shutil.rmtree(run)
+    return None
 
 
 def finished_model(folder: Path) -> Path | None:

@@ -6,8 +6,10 @@ import pytest
 import yaml
 
 from tilewright.errors import ConfigError, RecordError
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import Stepped
 from tilewright.rl.study.study_config import load_study
-from tilewright.rl.study.study_folder import open_study, read_study
+from tilewright.rl.study.study_folder import open_study, read_study, resumable_run
 
 CONFIG = load_study("nano-rehearsal.yaml")
 
@@ -29,3 +31,17 @@ def test_a_folder_without_a_study_is_named(tmp_path):
     (tmp_path / "study.yaml").write_text("name: [")
     with pytest.raises(RecordError, match=r"study\.yaml"):
         read_study(tmp_path)
+
+
+def test_a_run_that_was_killed_before_its_first_event_is_begun_anew(tmp_path):
+    assert resumable_run(tmp_path) is None
+    run = tmp_path / "20260101-000000-aaaa"
+    run.mkdir()
+    (run / "run.yaml").write_text("")
+    assert resumable_run(tmp_path) is None
+    assert not run.exists()
+    run.mkdir()
+    (run / "run.yaml").write_text("")
+    with EventLog(run) as log:
+        log.append(Stepped(step=1, batch="step00000", figures={}))
+    assert resumable_run(tmp_path) == run
