@@ -1,0 +1,131 @@
+"""Which memory makes one call slower: `python -m benchmarks.gpu.placement`.
+
+One process calls a transposed convolution many times. Between two measurements it moves only the
+weights, only what the call allocates (output and workspace), only the input, or nothing. Where a
+move changes the time, the time depends on the physical place of that memory. The kernels of the
+fastest and the slowest measurement are printed with their times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+TRIALS = 10
+"""Places of one kind of memory."""
+CALLS = 12
+FLUSH_BYTES = 192 << 20
+HELD_BYTES = (3 << 20, 11 << 20, 34 << 20, 70 << 20, 130 << 20)
+"""Blocks that stay allocated so that the next allocation lies elsewhere, used in turn."""
+SHAPES = {
+    "3 x 3 x 3": ((64, 128), (3, 3, 3), (16, 64, 8, 16, 16)),
+    "3 x 5 x 5": ((32, 64), (3, 5, 5), (16, 32, 64, 64, 64)),
+}
+
+
+class Placed:
+    """A convolution whose weights, input and allocations can be moved one by one."""
+
+    def __init__(self, name: str) -> None:
+        channels, kernel, self.shape = SHAPES[name]
+        self.module = torch.nn.ConvTranspose3d(*channels, kernel, bias=False).cuda().eval()
+        self.input = torch.randn(prod(self.shape), device="cuda").view(self.shape)
+        self.pool = torch.cuda.MemPool()
+        self.flush = torch.zeros(FLUSH_BYTES // 4, device="cuda")
+        self.held: list[torch.Tensor] = []
+
+    def hold(self, number: int) -> None:
+        size = HELD_BYTES[number % len(HELD_BYTES)]
+        self.held.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
+
+    def move_weights(self, number: int) -> None:
+        self.hold(number)
+        old = self.module.weight
+        self.module.weight = torch.nn.Parameter(old.detach().clone())
+        self.held.append(old.detach())
+
+    def move_input(self, number: int) -> None:
+        self.hold(number)
+        self.held.append(self.input)
+        self.input = self.input.clone()
+
+    def move_allocations(self, number: int) -> None:
+        self.held = []
+        torch.cuda.empty_cache()
+        self.hold(number)
+        self.pool = torch.cuda.MemPool()
+
+    def call(self) -> torch.Tensor:
+        with torch.cuda.use_mem_pool(self.pool):
+            output: torch.Tensor = self.module(self.input)
+        return output
+
+    def timed(self) -> float:
+        """Return the median microseconds of a call with cold caches."""
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        found = []
+        for number in range(CALLS + 2):
+            self.flush.sum()
+            begin.record()
+            output = self.call()
+            end.record()
+            end.synchronize()
+            del output
+            if number >= 2:
+                found.append(begin.elapsed_time(end) * 1e3)
+        return float(median(found))
+
+    def kernels(self) -> dict[str, float]:
+        """Return the microseconds of each kernel of one call."""
+        with profile(activities=[ProfilerActivity.CUDA]) as traced:
+            self.call()
+            torch.cuda.synchronize()
+        found: dict[str, float] = {}
+        for event in traced.events():
+            if str(event.device_type).endswith("CUDA"):
+                found[event.name[:90]] = found.get(event.name[:90], 0.0) + float(event.device_time)
+        return found
+
+
+def main() -> None:
+    """Print the times by what was moved, and the kernels of the extremes."""
+    rows: dict[str, dict[str, list[float]]] = {}
+    with torch.no_grad():
+        for name in SHAPES:
+            placed, rows[name] = Placed(name), {}
+            moves: dict[str, Callable[[int], None]] = {
+                "nothing": lambda _: None,
+                "weights": placed.move_weights,
+                "input": placed.move_input,
+                "allocations": placed.move_allocations,
+            }
+            extremes: list[tuple[float, dict[str, float]]] = []
+            for kind, move in moves.items():
+                times = []
+                for number in range(TRIALS):
+                    move(number)
+                    times.append(placed.timed())
+                    extremes.append((times[-1], placed.kernels()))
+                rows[name][kind] = times
+                shown = " ".join(f"{value:.0f}" for value in times)
+                print(f"{name:10} {kind:12} {shown}", flush=True)
+            for seconds, kernels in (
+                min(extremes, key=lambda e: e[0]),
+                max(extremes, key=lambda e: e[0]),
+            ):
+                print(
+                    f"    {seconds:.0f} us: "
+                    + ", ".join(f"{k}: {v:.0f}" for k, v in kernels.items())
+                )
+    (Path(os.environ.get("OUT", "out")) / "gpu_placement.json").write_text(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()
