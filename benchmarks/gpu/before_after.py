@@ -1,7 +1,7 @@
 """Before-after timing with a control: `python -m benchmarks.gpu.before_after`.
 
 Each process times a baseline, drops it, and then times baseline and candidate by turns. For every
-ordered pair of processes P and Q of one set, three estimates of the log ratio are compared:
+processes P and Q of one set, three estimates of the log ratio are compared:
 
     two processes   [candidate in P, after] - [baseline in Q, after]
     no control      [candidate in P, after] - [baseline in P, before]
@@ -9,7 +9,7 @@ ordered pair of processes P and Q of one set, three estimates of the log ratio a
                     - c * ([baseline in P, before] - [baseline in Q, before])
 
 The coefficient c of a comparison is 1, or it is fitted on the other comparisons. An estimate with a
-smaller standard deviation over process pairs needs fewer process replicates.
+smaller standard deviation over P and Q needs fewer process replicates.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def fitted(sets: list[Phases]) -> tuple[float, float]:
 
 
 def report(results: list[list[Phases]]) -> list[dict[str, float | str]]:
-    """Print the standard deviations over process pairs, in percent, for each comparison."""
+    """Print the standard deviations over P and Q, in percent, for each comparison."""
     parts = [fitted(sets) for sets in results]
     rows: list[dict[str, float | str]] = []
     for place, sets in enumerate(results):

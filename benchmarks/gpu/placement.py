@@ -2,14 +2,17 @@
 
 One process calls a transposed convolution many times. Between two measurements it moves only the
 weights, only what the call allocates (output and workspace), only the input, or nothing. Where a
-move changes the time, the time depends on the physical place of that memory. The kernels of the
-fastest and the slowest measurement are printed with their times.
+move changes the time, the time depends on the physical place of that memory. `offset` moves the
+allocations within one block of device memory, as a runner's pool has it. The kernels of the fastest
+and the slowest measurement are printed with their times.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
@@ -17,6 +20,9 @@ from statistics import median
 
 import torch
 from torch.profiler import ProfilerActivity, profile
+
+from tilewright.evaluator.devices.toolchain import pool_library
+from tilewright.wire.cuda_driver import Driver
 
 TRIALS = 10
 """Places of one kind of memory."""
@@ -28,6 +34,12 @@ SHAPES = {
     "3 x 3 x 3": ((64, 128), (3, 3, 3), (16, 64, 8, 16, 16)),
     "3 x 5 x 5": ((32, 64), (3, 5, 5), (16, 32, 64, 64, 64)),
 }
+
+
+BLOCK_BYTES = 6 << 30
+"""Size of the block in which `offset` moves the allocations."""
+OFFSET_BYTES = 2 << 20
+"""Step of `offset`: a page of device memory."""
 
 
 class Placed:
@@ -61,6 +73,27 @@ class Placed:
         torch.cuda.empty_cache()
         self.hold(number)
         self.pool = torch.cuda.MemPool()
+
+    def open_block(self) -> None:
+        """Let calls allocate in one block from now on, by the allocator of runners."""
+        library = str(pool_library(Path(tempfile.mkdtemp())))
+        block = Driver().allocate(BLOCK_BYTES)
+        own = ctypes.CDLL(library)
+        own.tw_pool_open(ctypes.c_uint64(block.address), ctypes.c_uint64(block.size))
+        kind = torch.cuda.memory.CUDAPluggableAllocator
+        self.allocator = kind(library, "tw_pool_allocate", "tw_pool_release").allocator()
+        self.pool = torch.cuda.MemPool(self.allocator)
+
+    def move_offset(self, number: int) -> None:
+        if number == 0:
+            self.open_block()
+        self.held = []
+        torch.cuda.empty_cache()
+        with torch.cuda.use_mem_pool(self.pool):
+            # Larger than what torch serves from shared segments.
+            self.held.append(
+                torch.empty((number + 6) * OFFSET_BYTES, dtype=torch.uint8, device="cuda")
+            )
 
     def call(self) -> torch.Tensor:
         with torch.cuda.use_mem_pool(self.pool):
@@ -105,6 +138,8 @@ def main() -> None:
                 "weights": placed.move_weights,
                 "input": placed.move_input,
                 "allocations": placed.move_allocations,
+                "offset": placed.move_offset,
+                "same offsets": placed.move_offset,
             }
             extremes: list[tuple[float, dict[str, float]]] = []
             for kind, move in moves.items():

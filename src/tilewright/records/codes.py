@@ -78,6 +78,7 @@ class LabelName(StrEnum):
     WEAK_PROBLEM = "weak_problem"
     WEIGHTS_CONSTANT_FOLDED = "weights_constant_folded"
     WEIGHTS_NOT_REPLACED = "weights_not_replaced"
+    WHOLE_TORCH_HEADER = "whole_torch_header"
     WIDE_INTERVAL = "wide_interval"
 
 

@@ -15,15 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewright.runner.loaders import python
+from torch.utils import cpp_extension
+
+from tilewright.runner.loaders import python, short_headers
 from tilewright.runner.loaders.extension_builds import Recorder
 from tilewright.runner.main import ROOT, describe_error, write_files
 from tilewright.wire.builder_calls import CALL_FILE, BuilderCall
 from tilewright.wire.frames import MAX_BODY_BYTES, Channel, Frame
-from tilewright.wire.names import COMPILER_REMARKS
+from tilewright.wire.names import COMPILER_REMARKS, WHOLE_HEADER_SOURCES
 
 Made = tuple[dict[str, str], dict[str, bytes]]
-"""Paths of libraries, and messages of builds that failed, by key."""
+"""Paths of libraries, and what compilers said of builds, by key."""
 EXTENSIONS = "/tmp/extensions"
 """Folder inside the sandbox in which torch builds extensions."""
 MAX_REMARKS_BYTES = 1 << 18
@@ -102,7 +104,7 @@ def _import(fields: dict[str, Any], paths: dict[str, str]) -> Made:
     recorder = _recorder()
     recorder.install()
     python.import_file(paths[fields["files"][0]["path"]])
-    return recorder.libraries, recorder.errors
+    return recorder.libraries, recorder.errors | _whole_headers()
 
 
 def _make_call(paths: dict[str, str]) -> Made:
@@ -114,10 +116,19 @@ def _make_call(paths: dict[str, str]) -> Made:
     recorder = _recorder()
     with contextlib.suppress(Exception):
         recorder.make(call)
-    return recorder.libraries, recorder.errors
+    return recorder.libraries, recorder.errors | _whole_headers()
 
 
 def _recorder() -> Recorder:
     os.environ["TORCH_EXTENSIONS_DIR"] = EXTENSIONS
     os.makedirs(EXTENSIONS, exist_ok=True)
+    if cpp_extension.CUDA_HOME is not None:
+        compiler = os.path.join(cpp_extension.CUDA_HOME, "bin", "nvcc")
+        short_headers.install(EXTENSIONS, compiler)
     return Recorder(EXTENSIONS, ROOT)
+
+
+def _whole_headers() -> dict[str, bytes]:
+    """Return the names of CUDA sources that needed all of torch's header, if there are any."""
+    names = short_headers.whole_header_sources(EXTENSIONS)
+    return {WHOLE_HEADER_SOURCES: ", ".join(names).encode()} if names else {}

@@ -63,6 +63,8 @@ stronger one.
 """
 COMPILER_REMARKS = "compiler remarks"
 """Name of the build artifact that holds g++'s remarks about loops."""
+WHOLE_HEADER_SOURCES = "whole header sources"
+"""Name of the build artifact that lists CUDA sources which need all of `torch/extension.h`."""
 COMPILED_BY_TRITON = "compiled by triton"
 """Name of the build artifact that holds Triton's cache, as the compile process left it."""
 

@@ -37,13 +37,15 @@ from tilewright.languages.compiler_remarks import FLAG, loop_remarks
 from tilewright.languages.detect import MissingEntry, detect, find_entry
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, digest_text
-from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
+from tilewright.records.codes import FailureReason, LabelName, Stage, UnjudgedReason
 from tilewright.registry import load
 from tilewright.wire.frames import MAX_BODY_BYTES, Fields
-from tilewright.wire.names import COMPILED_BY_TRITON, COMPILER_REMARKS
+from tilewright.wire.names import COMPILED_BY_TRITON, COMPILER_REMARKS, WHOLE_HEADER_SOURCES
 
 MAX_ARTIFACT_BYTES = MAX_BODY_BYTES // 2
 """Most bytes of compiled kernels: a load frame must also carry the candidate's sources."""
+MAX_LABEL_DETAIL = 200
+"""Characters of names of source files in a label."""
 MAX_CALL_SHAPES = 256
 """Problems whose call shapes are remembered; each takes some kilobytes."""
 
@@ -107,6 +109,12 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
         sources = {file.path: file.text for file in candidate.files if not is_python(file)}
         session.observations.correctness.loops = loop_remarks(remarks, sources)
     made = {**made, **requested_artifacts(session, name, candidate)}
+    whole = made.pop(WHOLE_HEADER_SOURCES, b"")
+    if name == "candidate" and whole:
+        # The candidate's own code ran where this was made.
+        text = whole.decode(errors="replace")[:MAX_LABEL_DETAIL]
+        detail = f"{text}: torch/types.h is not enough, so nvcc needs about twice as long"
+        session.add_label(LabelName.WHOLE_TORCH_HEADER, detail)
     sizes = [*map(len, made.values()), *(len(file.data) for file in candidate.files)]
     if (total := sum(sizes)) > MAX_BODY_BYTES:
         # All of it goes into one frame to a runner.

@@ -25,6 +25,7 @@ from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import Candidate, EvalRequest, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 from tilewright.wire.builder_calls import CALL_FILE, BuilderCall, is_failed, split_key
+from tilewright.wire.names import WHOLE_HEADER_SOURCES
 
 
 def require_compiler(tool: str = "g++") -> None:
@@ -61,7 +62,8 @@ def _library(
         {"build": "call", "header": ""},
         [(CALL_FILE, call.encoded())],
     )
-    if [split_key(key)[0] for key in made] != [call.digest()]:
+    libraries = made.keys() - {WHOLE_HEADER_SOURCES}
+    if [split_key(key)[0] for key in libraries] != [call.digest()]:
         message = f"extension {call.name!r} was built without a library"
         raise EvaluationEnded.failed(Stage.BUILD, FailureReason.BUILD, message)
     write_complete(folder, made)
