@@ -9,6 +9,7 @@ and the slowest measurement are printed with their times.
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import json
 import os
@@ -24,7 +25,7 @@ from torch.profiler import ProfilerActivity, profile
 from tilewright.evaluator.devices.toolchain import pool_library
 from tilewright.wire.cuda_driver import Driver
 
-TRIALS = 10
+TRIALS = 12
 """Places of one kind of memory."""
 CALLS = 12
 FLUSH_BYTES = 192 << 20
@@ -129,6 +130,9 @@ class Placed:
 
 def main() -> None:
     """Print the times by what was moved, and the kernels of the extremes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--match", default="", help="only what moves by a name with this text")
+    wanted = parser.parse_args().match
     rows: dict[str, dict[str, list[float]]] = {}
     with torch.no_grad():
         for name in SHAPES:
@@ -143,6 +147,8 @@ def main() -> None:
             }
             extremes: list[tuple[float, dict[str, float]]] = []
             for kind, move in moves.items():
+                if wanted not in kind:
+                    continue
                 times = []
                 for number in range(TRIALS):
                     move(number)
