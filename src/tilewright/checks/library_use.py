@@ -19,8 +19,11 @@ GLUE = name_set(
 )
 """Operators that allocate, move or view values but compute nothing."""
 
-_LOOKUP = re.compile(r"dl\w+|(_)?r_debug|link_map|Elf\w*_\w+|ElfW|(sys/)?(dlfcn|link|elf)\.h")
-"""Names of `native_access` that find functions of libraries which are loaded already."""
+_LOOKUP = re.compile(
+    r"dl\w+|(_)?r_debug|link_map|Elf\w*_\w+|ElfW|(sys/)?(dlfcn|link|elf)\.h"
+    r"|ctypes\.(CDLL|PyDLL|LibraryLoader|(cdll|pydll)(\.\w+)*)|_ctypes\.dl\w+|cffi\..*dlopen"
+)
+"""Names of `native_access` that find functions of libraries to which nothing was linked."""
 
 
 class LibraryUse:
@@ -40,7 +43,7 @@ class LibraryUse:
         if not used and (named := _named_in_source(evidence)):
             detail = "in the source, not seen when called: " + ", ".join(named)
         if lookups := _symbol_lookups(evidence):
-            found = "it looks up symbols of loaded libraries: " + ", ".join(lookups)
+            found = "it looks up symbols of libraries: " + ", ".join(lookups)
             detail = "; ".join(filter(None, (found, detail)))
         if evidence.language != "torch" and detail:
             labels.append(Label(name=LabelName.LIBRARY_CALL, detail=detail[:200]))

@@ -176,8 +176,10 @@ def test_loading_libraries_is_a_library_call_and_other_native_access_is_not():
     def features(name: str) -> StaticFeatures:
         return StaticFeatures(native_access=seen(name))
 
-    assert labels(LIBRARY_USE, evidence("cpp", features=features("dlopen"))) == ["library_call"]
-    assert labels(LIBRARY_USE, evidence("cpp", features=features("mprotect"))) == []
+    for name in ("dlopen", "ctypes.CDLL", "ctypes.cdll.LoadLibrary", "_ctypes.dlopen"):
+        assert labels(LIBRARY_USE, evidence("cpp", features=features(name))) == ["library_call"]
+    for name in ("mprotect", "ctypes.c_float", "ctypes.memmove"):
+        assert labels(LIBRARY_USE, evidence("cpp", features=features(name))) == []
 
 
 def test_moving_values_is_no_library_call():
