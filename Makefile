@@ -39,7 +39,7 @@ OLDEST := .venv-torch-$(OLDEST_TORCH)
 KERNELBENCH_CLONE ?=
 KERNELBENCH_VENV  := .venv-kernelbench
 # The extras of integrations: their tests run in .venv-integration-NAME.
-PACKAGES := verifiers verifiers-0.2 openenv inspect
+PACKAGES := verifiers verifiers-0-2 openenv inspect
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
@@ -168,7 +168,7 @@ test-integrations: $(STAMP) $(if $(ONLY),test-integration-$(ONLY),$(PACKAGES:%=t
 
 # Warnings of the packages are not ours.
 test-integration-%: .venv-integration-%/installed
-	.venv-integration-$*/bin/python -m pytest -q -rs -W default tests/integrations $(ARGS)
+	TESTED_EXTRA=$* .venv-integration-$*/bin/python -m pytest -q -rs -W default tests/integrations $(ARGS)
 
 test-kernelbench: $(STAMP)
 	test -x $(KERNELBENCH_VENV)/bin/python || $(PYTHON) -m venv $(KERNELBENCH_VENV)

@@ -15,8 +15,21 @@ from pathlib import Path
 import pytest
 
 from tests.twelve_candidates import reply_to
+from tilewright.integrations.packages import PACKAGES, in_range, installed
 
 MAX_RUN_S = 900
+
+
+def pytest_sessionstart() -> None:
+    """End the run if the package is missing for which the environment was made.
+
+    Its tests would all be skipped, and the run would pass. `make test-integrations` names the extra.
+    """
+    for package in PACKAGES:
+        if package.extra == os.environ.get("TESTED_EXTRA"):
+            version = installed(package.name)
+            if version is None or not in_range(version, package):
+                pytest.exit(f"wanted {package.requirement}, installed: {version}", returncode=1)
 
 
 @dataclass

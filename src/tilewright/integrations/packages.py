@@ -25,7 +25,7 @@ class Package:
 
 
 VERIFIERS = Package("verifiers", "verifiers", "0.4.0", "0.5")
-OLD_VERIFIERS = Package("verifiers", "verifiers-0.2", "0.2.1", "0.3")
+OLD_VERIFIERS = Package("verifiers", "verifiers-0-2", "0.2.1", "0.3")
 OPENENV = Package("openenv", "openenv", "0.10.0", "0.11")
 INSPECT = Package("inspect-ai", "inspect", "0.3.285", "0.4")
 TENSORBOARD = Package("tensorboard", "tensorboard", "2.18", "3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 import pytest
@@ -19,6 +20,13 @@ from tilewright.integrations.packages import (
 )
 
 HERE = installed("pytest") or ""
+
+
+def test_old_pip_finds_every_extra():
+    """pip 23.2 compares the name as it is written with the one of the metadata (PEP 685)."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name in project["optional-dependencies"]:
+        assert name == re.sub(r"[-_.]+", "-", name).lower()
 
 
 @pytest.mark.parametrize(
