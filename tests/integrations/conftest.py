@@ -23,7 +23,7 @@ MAX_RUN_S = 900
 def pytest_sessionstart() -> None:
     """End the run if the package is missing for which the environment was made.
 
-    Its tests would all be skipped, and the run would pass. `make test-integrations` names the extra.
+    All of its tests would be skipped otherwise. `make test-integrations` names the extra.
     """
     for package in PACKAGES:
         if package.extra == os.environ.get("TESTED_EXTRA"):
