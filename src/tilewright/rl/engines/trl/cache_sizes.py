@@ -21,7 +21,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class CacheShape:
-    """What one token costs in a model."""
+    """The dimensions of a model on which the cost of a token depends."""
 
     layers: int
     key_heads: int

@@ -1,7 +1,7 @@
 """Attention over a paged cache with torch's own kernels: rows of any lengths, packed into one.
 
-transformers has paged attention for packages that are rarely installed, and one by a dense mask
-of all rows against all rows, which is slower than `generate`. The kernels here are those that
+The fast paged attention of transformers needs packages that are rarely installed. Its other one
+masks all rows against all rows, which costs more than `generate`. The kernels here are those that
 `scaled_dot_product_attention` calls, in their form for rows of different lengths.
 """
 

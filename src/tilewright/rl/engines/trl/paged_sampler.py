@@ -94,8 +94,8 @@ class PagedSampler(TransformersSampler):
     sampled_in: str = "fp32"
     """Precision of sampling: `fp32` or `bf16`."""
     note: Callable[[str], None] = lambda _: None
-    """Receives the sizes of the cache, whenever they change."""
-    _told: str = ""
+    """Receives the sizes of the cache: at first, and when another number of rows fits."""
+    _shown_rows: int | None = None
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
@@ -103,6 +103,9 @@ class PagedSampler(TransformersSampler):
         training = self.model.training
         view = SampledModel(self.model, self.sampled_in)
         cuda = view.device.type == "cuda"
+        # Continuous batching collects garbage at its end, and CUDA graphs may do so at each
+        # capture. What is alive now needs no look.
+        gc.freeze()
         try:
             with (
                 boundary(PolicyError, f"sampling from {self.name}"),
@@ -124,6 +127,7 @@ class PagedSampler(TransformersSampler):
             del view
             # The cache hangs on cycles. Evaluations in other processes need its memory.
             gc.collect()
+            gc.unfreeze()
             if cuda:
                 torch.cuda.empty_cache()
         return self._samples(prompts, list(outputs.values()))
@@ -135,9 +139,9 @@ class PagedSampler(TransformersSampler):
         lengths = [len(row) for row in prompts]
         free = free_memory(view.device)
         sizes = plan_cache(shape, lengths, sampling.reply_tokens, self.batch_size, free)
-        if sizes.text() != self._told:
+        if sizes.rows != self._shown_rows:
             self.note(sizes.text())
-            self._told = sizes.text()
+            self._shown_rows = sizes.rows
         return sizes
 
     def _samples(
