@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -35,10 +35,11 @@ from tilewright.rl.tokens import TokenSample
 WANTED_RATIO = 3.0
 SAME_KERNELS, ACROSS_KERNELS = 1e-4, 1e-3
 """Largest differences of log-probabilities in fp32."""
-LORA_S = 150.0
+LORA_S = 170.0
 """Seconds that the long replies leave for the step of adapters."""
 ORDER = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """torch's attention kernels: the first that takes a call is used."""
+PRECISIONS: tuple[Literal["fp32", "bf16"], ...] = ("fp32", "bf16")
 GIB = 2**30
 
 
@@ -65,6 +66,8 @@ class Report:
 
     def __init__(self, out: Path) -> None:
         self.bars: list[Bar] = []
+        self.graphs = True
+        """Whether CUDA graphs work; else all parts go on without."""
         self._file = out / "paged.json"
 
     def add(self, name: str, wanted: str, seen: str, held: bool, **details: object) -> None:
@@ -101,31 +104,43 @@ def make_prompts(sizes: Sizes, rows: int) -> list[list[int]]:
     return torch.randint(1, sizes.shape["vocab_size"] - 1, shape, generator=drawn).tolist()
 
 
-def make_samplers(sizes: Sizes, model: Any, precision: str, rows: int) -> dict[str, Any]:  # noqa: ANN401
+def make_samplers(
+    sizes: Sizes,
+    model: Any,  # noqa: ANN401
+    precision: Literal["fp32", "bf16"],
+    rows: int,
+    graphs: bool,
+) -> dict[str, Any]:
     """Return both samplers, with one model and one precision."""
     from tilewright.rl.engines.trl.sampler_choice import make_sampler
     from tilewright.rl.training_config import MachineSection
 
     # The samplers read these two of a tokenizer.
     tokenizer = SimpleNamespace(pad_token_id=0, eos_token_id=sizes.shape["vocab_size"] - 1)
-    half = precision == "bf16"
-    context: Callable[[], AbstractContextManager[Any]] = (
-        (lambda: torch.autocast(sizes.device, torch.bfloat16)) if half else nullcontext
-    )
-    return {
-        kind: make_sampler(
-            MachineSection(
-                sampler=kind, precision=precision, sampling_batch_size=rows, device=sizes.device
-            ),
-            model,
-            tokenizer,
-            None,
-            context,
-            "random weights",
-            note=_say,
+    context: Callable[[], AbstractContextManager[Any]] = nullcontext
+    if precision == "bf16":
+        context = lambda: torch.autocast(sizes.device, torch.bfloat16)  # noqa: E731
+    kinds: tuple[Literal["generate", "paged"], ...] = ("generate", "paged")
+    found: dict[str, Any] = {}
+    for kind in kinds:
+        machine = MachineSection(sampler=kind, precision=precision, sampling_batch_size=rows)
+        found[kind] = make_sampler(
+            machine, model, tokenizer, None, context, "random weights", note=_say
         )
-        for kind in ("generate", "paged")
-    }
+    found["paged"].cuda_graphs = graphs
+    return found
+
+
+def probe(sizes: Sizes, model: Any, report: Report) -> None:  # noqa: ANN401
+    """Find out whether CUDA graphs work here, with a few tokens in both precisions."""
+    prompts = make_prompts(sizes, 3)
+    for precision in PRECISIONS:
+        made = make_samplers(sizes, model, precision, 2, report.graphs)["paged"]
+        try:
+            made.sample(prompts, "probe", SamplingSection(reply_tokens=4))
+        except PolicyError as error:
+            report.add(f"CUDA graphs in {precision}", "work", str(error)[:300], False)
+            report.graphs = False
 
 
 def repeated_heads(
@@ -179,7 +194,7 @@ def exact(sizes: Sizes, model: Any, report: Report) -> None:  # noqa: ANN401
 
     prompts = make_prompts(sizes, sizes.prompts)
     sampling = SamplingSection(reply_tokens=sizes.exact_tokens)
-    made = make_samplers(sizes, model, "fp32", sizes.prompts)["paged"]
+    made = make_samplers(sizes, model, "fp32", sizes.prompts, report.graphs)["paged"]
     samples = whole(made.sample(prompts, "exact", sampling))
     wrote = torch.tensor([item.logprobs for item in samples], device=model.device)
     # On a GPU both compute with torch's memory-efficient kernel, which takes fp32.
@@ -205,11 +220,12 @@ def speed(sizes: Sizes, model: Any, report: Report) -> None:  # noqa: ANN401
     prompts, rates = make_prompts(sizes, sizes.prompts), {}
     sampling = SamplingSection(reply_tokens=sizes.reply_tokens)
     warming = sampling.model_copy(update={"reply_tokens": min(16, sizes.reply_tokens)})
-    for kind, made in make_samplers(sizes, model, "bf16", sizes.prompts).items():
+    for kind, made in make_samplers(sizes, model, "bf16", sizes.prompts, report.graphs).items():
         with sdpa_kernel(ORDER, set_priority=True):
             start = time.monotonic()
             made.sample(prompts, "warm", warming)
             warm = time.monotonic() - start
+            _forget()
             with Watch(_say) as watch:
                 start = time.monotonic()
                 samples = made.sample(prompts, "speed", sampling)
@@ -257,7 +273,7 @@ def long(sizes: Sizes, model: Any, report: Report, left: float) -> None:  # noqa
     """Sample long replies for at most `left` seconds: whether they fit, and how fast."""
     from benchmarks.gpu.paged_watch import Watch
 
-    made = make_samplers(sizes, model, "bf16", sizes.long_rows)["paged"]
+    made = make_samplers(sizes, model, "bf16", sizes.long_rows, report.graphs)["paged"]
     sampling = SamplingSection(reply_tokens=sizes.long_tokens)
     _forget()
     start, wrote, end = time.monotonic(), 0, ""
@@ -285,7 +301,12 @@ def lora(sizes: Sizes, report: Report) -> None:
     changes = ("model.lora.rank=16", "machine.sampler=paged", "overrides.optimizer.steps=1")
     start = time.monotonic()
     table = train_some(
-        TINY if tiny else QWEN3_4B, changes, tiny=tiny, weights=torch.bfloat16, note=_say
+        TINY if tiny else QWEN3_4B,
+        changes,
+        tiny=tiny,
+        weights=torch.bfloat16,
+        note=_say,
+        prepare=lambda own: setattr(own, "cuda_graphs", report.graphs),
     )
     (row,) = table["steps"]
     parts = ", ".join(f"{name} {value:.3g}" for name, value in row.items() if value is not None)
@@ -304,7 +325,7 @@ def verl(report: Report) -> None:
     report.add("verl on one GPU", "reported", reason if absent else "not run here", True)
 
 
-PARTS = ("exact", "speed", "verl", "long", "lora")
+PARTS = ("probe", "exact", "speed", "verl", "long", "lora")
 
 
 def run(out: Path, *, tiny: bool = False, parts: Sequence[str] = PARTS) -> list[Bar]:
@@ -327,7 +348,7 @@ def run(out: Path, *, tiny: bool = False, parts: Sequence[str] = PARTS) -> list[
                     reserved = LORA_S if "lora" in parts else 0.0
                     long(sizes, model, report, left - reserved - 20)
                 else:
-                    {"exact": exact, "speed": speed}[part](sizes, model, report)
+                    {"probe": probe, "exact": exact, "speed": speed}[part](sizes, model, report)
         except Exception as error:  # noqa: BLE001 - the other parts have figures to give
             report.add(part, "runs", f"{type(error).__name__}: {error}"[:300], False)
         _say(f"{part}: {time.monotonic() - start:.0f} s")

@@ -187,11 +187,12 @@ def train_some(
     tiny: bool,
     weights: torch.dtype = torch.float32,
     note: Callable[[str], None],
+    prepare: Callable[[Any], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Train a model of this shape for some steps; return what each took, and the memory.
 
     `changes` are settings on top of those of the benchmark. `weights` is the precision in which the
-    model is stored before the training.
+    model is stored before the training. `prepare` receives the sampler before its first use.
     """
     from tilewright.rl.engines.trl.reinforce import train_rl
 
@@ -205,6 +206,7 @@ def train_some(
     mixed: list[Mixed] = []
 
     def wrap(own: Any) -> Mixed:  # noqa: ANN401
+        prepare(own)
         mixed.append(Mixed(own, written(device), EVERY_TINY if tiny else EVERY))
         return mixed[0]
 

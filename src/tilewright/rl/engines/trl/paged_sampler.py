@@ -93,6 +93,8 @@ class PagedSampler(TransformersSampler):
 
     sampled_in: str = "fp32"
     """Precision of sampling: `fp32` or `bf16`."""
+    cuda_graphs: bool = True
+    """Replay the passes as CUDA graphs on a GPU, and prepare one while another runs."""
     note: Callable[[str], None] = lambda _: None
     """Receives the sizes of the cache: at first, and when another number of rows fits."""
     _shown_rows: int | None = None
@@ -114,12 +116,16 @@ class PagedSampler(TransformersSampler):
                 view.attending(),
             ):
                 if cuda:
+                    # Continuous batching has streams of its own, and the weights were just updated.
+                    torch.cuda.synchronize(view.device)
                     torch.cuda.empty_cache()
                 sizes = self._sizes(view, prompts, sampling)
                 outputs = view.generate_batch(
                     inputs=[list(row) for row in prompts],
                     generation_config=self._generation(sampling),
-                    continuous_batching_config=_batching(sizes, seed, cuda=cuda),
+                    continuous_batching_config=_batching(
+                        sizes, seed, graphs=cuda and self.cuda_graphs
+                    ),
                     warmup=False,
                 )
         finally:
@@ -157,7 +163,7 @@ class PagedSampler(TransformersSampler):
         ]
 
 
-def _batching(sizes: CacheSizes, seed: str, *, cuda: bool) -> Any:  # noqa: ANN401
+def _batching(sizes: CacheSizes, seed: str, *, graphs: bool) -> Any:  # noqa: ANN401
     digest = hashlib.blake2b(seed.encode(), digest_size=7).digest()
     return ContinuousBatchingConfig(
         **{PAGE_FIELD: PAGE_TOKENS},
@@ -169,10 +175,11 @@ def _batching(sizes: CacheSizes, seed: str, *, cuda: bool) -> Any:  # noqa: ANN4
         safety_margin=0.0,
         max_blocks_per_request=0,
         allow_block_sharing=False,
-        use_cuda_graph=cuda,
-        use_async_batching=cuda,
-        q_padding_interval_size=sizes.rows,
-        kv_padding_interval_size=KEYS_STEP,
+        use_cuda_graph=graphs,
+        use_async_batching=graphs,
+        # 0 is transformers' default.
+        q_padding_interval_size=sizes.rows if graphs else 0,
+        kv_padding_interval_size=KEYS_STEP if graphs else 0,
         return_logprobs=True,
         seed=int.from_bytes(digest, "big"),
     )
