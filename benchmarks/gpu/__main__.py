@@ -24,6 +24,7 @@ from benchmarks.gpu import (
     known_delays,
     liger,
     memory,
+    paged_sampling,
     scaling,
     search_context,
     smoke,
@@ -41,6 +42,7 @@ OUTPUT_ONLY = {
     "memory": memory.run,
     "climb": search_context.run,
     "train": training_step.run,
+    "paged": paged_sampling.run,
 }
 """Bars of which `run` takes the output folder."""
 WITH_PROBLEMS = {"aa": aa.run, "delta": known_delays.run, "agreement": agreement.run}

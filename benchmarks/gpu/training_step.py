@@ -42,6 +42,13 @@ QWEN3 = {
     "head_dim": 128,
     "rope_theta": 1e6,
 }
+QWEN3_4B = {
+    **QWEN3,
+    "hidden_size": 2560,
+    "intermediate_size": 9728,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+}
 TINY = {
     **QWEN3,
     "vocab_size": 8192,
@@ -111,12 +118,12 @@ class Mixed:
 
     def _scored(self, prompt: Sequence[int], reply: Sequence[int]) -> TokenSample:
         """Return a given reply, with the model's log-probabilities of it."""
-        model = self._own._model
+        model = self._own.model
         ids = torch.tensor([[*prompt, *reply]], device=model.device)
         training = model.training
         model.eval()
         try:
-            with torch.no_grad(), self._own._autocast():
+            with torch.no_grad(), self._own.precision():
                 logits = model(input_ids=ids, logits_to_keep=len(reply) + 1).logits[0, :-1]
         finally:
             model.train(training)
@@ -124,7 +131,7 @@ class Mixed:
         return TokenSample(tuple(prompt), tuple(reply), tuple(chosen.tolist()), "stop")
 
     def _ids(self, text: str) -> list[int]:
-        tokenizer = self._own._tokenizer
+        tokenizer = self._own.tokenizer
         found: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
         return [*found, tokenizer.eos_token_id]
 
@@ -141,8 +148,17 @@ def written(device: str) -> dict[str, str]:
     return found
 
 
-def make_model(folder: Path, shape: dict[str, Any], texts: Sequence[str]) -> None:
-    """Write a model of random weights, and a tokenizer of what our own sources consist of."""
+def make_model(
+    folder: Path,
+    shape: dict[str, Any],
+    texts: Sequence[str],
+    device: str = "cpu",
+    weights: torch.dtype = torch.float32,
+) -> None:
+    """Write a model of random weights, and a tokenizer of what our own sources consist of.
+
+    `weights` is the precision of the file; a training loads it into fp32.
+    """
     import transformers
 
     from tilewright.rl.engines.trl import models
@@ -159,47 +175,69 @@ def make_model(folder: Path, shape: dict[str, Any], texts: Sequence[str]) -> Non
         pad_token_id=tokenizer.pad_token_id,
     )
     torch.manual_seed(0)
-    models.save(transformers.Qwen3ForCausalLM(config), tokenizer, folder)
+    with torch.device(device):
+        model = transformers.Qwen3ForCausalLM(config).to(weights)
+    models.save(model, tokenizer, folder)
 
 
-def run(out: Path, *, tiny: bool = False) -> list[Bar]:
-    """Train for some steps; write what they took into `train.json`."""
+def train_some(
+    shape: dict[str, Any],
+    changes: Sequence[str] = (),
+    *,
+    tiny: bool,
+    weights: torch.dtype = torch.float32,
+    note: Callable[[str], None],
+    prepare: Callable[[Any], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Train a model of this shape for some steps; return what each took, and the memory.
+
+    `changes` are settings on top of those of the benchmark. `weights` is the precision in which the
+    model is stored before the training. `prepare` receives the sampler before its first use.
+    """
     from tilewright.rl.engines.trl.reinforce import train_rl
 
-    warnings.filterwarnings("ignore")
     start = time.monotonic()
     device = "cpu" if tiny else "cuda"
     folder = Path(tempfile.mkdtemp(prefix="tilewright-train-"))
     sources = [path.read_text(encoding="utf-8") for path in sorted(BUNDLED.glob("*/*.py"))]
-    make_model(folder / "model", TINY if tiny else QWEN3, [*sources, *written(device).values()])
-    settings = _settings(folder, device, tiny=tiny)
+    texts = [*sources, *written(device).values()]
+    make_model(folder / "model", shape, texts, device, weights)
+    settings = _settings(folder, device, changes, tiny=tiny)
     mixed: list[Mixed] = []
 
     def wrap(own: Any) -> Mixed:  # noqa: ANN401
+        prepare(own)
         mixed.append(Mixed(own, written(device), EVERY_TINY if tiny else EVERY))
         return mixed[0]
 
-    print(f"model made after {time.monotonic() - start:.0f} s", flush=True)
+    note(f"model made after {time.monotonic() - start:.0f} s")
     run_folder = folder / "run"
     run_folder.mkdir()
     if device == "cuda":
+        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     try:
-        train_rl(settings, run_folder, _say, _told(start), wrap)
+        train_rl(settings, run_folder, note, _told(start), wrap)
     except KeyboardInterrupt:
-        _say("stopped: what follows is of the steps that are done")
-    seconds = time.monotonic() - start
+        note("stopped: what follows is of the steps that are done")
     table = _table(run_folder, mixed[0], settings)
-    table["whole_s"] = seconds
+    table["whole_s"] = time.monotonic() - start
     if device == "cuda":
         table["peak_memory_bytes"] = torch.cuda.max_memory_allocated()
         table["reserved_bytes"] = torch.cuda.max_memory_reserved()
         table["device"] = torch.cuda.get_device_name()
+    return table
+
+
+def run(out: Path, *, tiny: bool = False) -> list[Bar]:
+    """Train for some steps; write what they took into `train.json`."""
+    warnings.filterwarnings("ignore")
+    table = train_some(TINY if tiny else QWEN3, tiny=tiny, note=_say)
     (out / "train.json").write_text(json.dumps(table, indent=1), encoding="utf-8")
-    return _bars(table, seconds)
+    return _bars(table, table["whole_s"])
 
 
-def _settings(folder: Path, device: str, *, tiny: bool) -> TrainConfig:
+def _settings(folder: Path, device: str, changes: Sequence[str], *, tiny: bool) -> TrainConfig:
     text = SETTINGS.format(
         prompts=2 if tiny else 4,
         turns=1 if tiny else 2,
@@ -215,7 +253,7 @@ def _settings(folder: Path, device: str, *, tiny: bool) -> TrainConfig:
     )
     path = folder / "train.yaml"
     path.write_text(text, encoding="utf-8")
-    return load_training(path, [f"model.path={folder / 'model'}"])
+    return load_training(path, [f"model.path={folder / 'model'}", *changes])
 
 
 def _say(text: str) -> None:

@@ -79,10 +79,14 @@ class MachineSection(Section):
     sampler_precision: Literal["fp32", "bf16"] | None = None
     """Precision of sampling. `null`: that of `precision`. Another one plants a mismatch, which
     mismatch rejection should find."""
+    sampler: Literal["generate", "paged"] = "generate"
+    """`generate` samples batch by batch and repeats bit by bit. `paged` is faster: a finished row
+    makes room at once. A repetition with `paged` may differ."""
     threads: int = Field(default=0, ge=0)
-    """Threads of torch on a CPU. 0: torch's default. A resumed run is bit-identical if equal."""
+    """Threads of torch on a CPU. 0: torch's default. A resumed run is bit-identical if equal, with
+    the sampler `generate`."""
     sampling_batch_size: int = Field(default=64, ge=1)
-    """Prompts in one batch of the sampler."""
+    """Prompts in one batch of the sampler. For `paged`: most rows at the same time."""
     train_batch_size: int = Field(default=16, ge=1)
     """Average number of rows in one forward and backward pass."""
     gradient_checkpointing: bool = False

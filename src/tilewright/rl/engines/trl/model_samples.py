@@ -11,7 +11,8 @@ import torch
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet
-from tilewright.rl.engines.trl.sampler import Precision, TransformersSampler
+from tilewright.rl.engines.trl.sampler import Precision
+from tilewright.rl.engines.trl.sampler_choice import make_sampler
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_run import TrainingRun
@@ -45,6 +46,6 @@ def sample_model(
         precision: Precision = nullcontext
         if (machine.sampler_precision or machine.precision) == "bf16":
             precision = lambda: torch.autocast(machine.device, torch.bfloat16)  # noqa: E731
-        batch, name = machine.sampling_batch_size, f"local:{path}"
-        sampler = TransformersSampler(model, tokenizer, batch, lease, precision, name, on_wait)
+        name = f"local:{path}"
+        sampler = make_sampler(machine, model, tokenizer, lease, precision, name, on_wait)
         return run.play(0, sampler, shown)

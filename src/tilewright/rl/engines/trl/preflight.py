@@ -7,6 +7,7 @@ import torch
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.rl.engines.trl import models
+from tilewright.rl.engines.trl.paged_sampler import check_paged
 from tilewright.rl.engines.trl.sft import read_conversations
 from tilewright.rl.training_config import MachineSection, TrainConfig
 from tilewright.rl.training_run import find_training_problems
@@ -33,12 +34,14 @@ def check_rl(config: TrainConfig, *, fresh: bool) -> None:
     """Refuse settings with which `train_rl` cannot begin; a resumed run has its problems.
 
     Raises:
-        ConfigError: the model or a problem cannot be used.
+        ConfigError: the model, a problem or the sampler cannot be used.
         ProblemError: there is no such problem.
         InfrastructureError: this machine has no such device.
     """
     _check_device(config.machine)
     _check_model(config)
+    if config.machine.sampler == "paged":
+        check_paged(models.load_shape(config.model.path))
     if fresh:
         find_training_problems(config)
 

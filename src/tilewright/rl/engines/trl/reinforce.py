@@ -14,6 +14,7 @@ from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, checkpoint, latest
 from tilewright.rl.engines.trl.sampler import TransformersSampler, sampling_precision
+from tilewright.rl.engines.trl.sampler_choice import make_sampler
 from tilewright.rl.engines.trl.trainer import StepHooks, TurnTrainer
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.tokens import Sampler
@@ -165,11 +166,10 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap, reached: Reached) -> dict
     trainer = _trainer(config, folder, tokenizer, hooks)
     trainer.add_callback(Checkpointing(config.checkpoints.keep, run.best_scored))
     model = trainer.accelerator.unwrap_model(trainer.model)
-    batch, name = config.machine.sampling_batch_size, f"local:{path}"
-    precision = sampling_precision(config.machine, model, trainer.accelerator.autocast)
-    session.sampler = wrap(
-        TransformersSampler(model, tokenizer, batch, lease, precision, name, session.wait)
-    )
+    machine, name = config.machine, f"local:{path}"
+    precision = sampling_precision(machine, model, trainer.accelerator.autocast)
+    made = make_sampler(machine, model, tokenizer, lease, precision, name, session.wait, note)
+    session.sampler = wrap(made)
     trainer.train(resume_from_checkpoint=latest(folder / "checkpoints"))
     place = models.save(model, tokenizer, folder / models.FOLDER)
     done = int(trainer.state.global_step)

@@ -105,23 +105,11 @@ class TransformersSampler:
         ids = [[pad] * (longest - len(row)) + list(row) for row in prompts]
         seen = [[0] * (longest - len(row)) + [1] * len(row) for row in prompts]
         device = self.model.device
-        greedy = sampling.temperature == 0
-        chosen = sampling.model_dump(include={"temperature", "top_k", "top_p"})
-        # It names every setting that a model's own defaults would otherwise change.
-        config = transformers.GenerationConfig(
-            max_new_tokens=sampling.reply_tokens,
-            do_sample=not greedy,
-            repetition_penalty=1.0,
-            no_repeat_ngram_size=0,
-            eos_token_id=self._ends,
-            pad_token_id=pad,
-            **({} if greedy else chosen),
-        )
         recorder = LogprobRecorder(sampling.temperature)
         sequences = self.model.generate(
             input_ids=torch.tensor(ids, device=device),
             attention_mask=torch.tensor(seen, device=device),
-            generation_config=config,
+            generation_config=self._generation(sampling),
             logits_processor=[recorder],
         )
         scores = recorder.logprobs(sequences)
@@ -129,6 +117,20 @@ class TransformersSampler:
             self._cut(prompt, row[longest:].tolist(), probs)
             for prompt, row, probs in zip(prompts, sequences, scores, strict=True)
         ]
+
+    def _generation(self, sampling: SamplingSection) -> Any:  # noqa: ANN401 - untyped package
+        greedy = sampling.temperature == 0
+        chosen = sampling.model_dump(include={"temperature", "top_k", "top_p"})
+        # It names every setting that a model's own defaults would otherwise change.
+        return transformers.GenerationConfig(
+            max_new_tokens=sampling.reply_tokens,
+            do_sample=not greedy,
+            repetition_penalty=1.0,
+            no_repeat_ngram_size=0,
+            eos_token_id=self._ends,
+            pad_token_id=self.tokenizer.pad_token_id,
+            **({} if greedy else chosen),
+        )
 
     def _cut(self, prompt: Sequence[int], reply: list[int], logprobs: list[float]) -> TokenSample:
         stop = next((place for place, token in enumerate(reply) if token in self._ends), None)
