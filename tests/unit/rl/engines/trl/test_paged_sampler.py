@@ -30,6 +30,15 @@ PROMPTS = [[5 + place] * (3 + 7 * place) for place in range(5)] + [[9] * 150, [8
 """More rows than the cache holds at once, one of them longer than a page."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Threads that share busy cores wait for each other in each of many small operations."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("paged")
