@@ -46,7 +46,7 @@ def trained_of(folder: RecipeFolder) -> list[Trained]:
     """Return the trainings from rewards that have begun, in order."""
     found = []
     for run in folder.runs():
-        if run.stage.verb != "rl":
+        if run.stage.verb == "sft":
             continue
         place = folder.place(run)
         if figures := figures_of(place):
@@ -61,7 +61,7 @@ def whole_gains(folder: RecipeFolder) -> dict[int, Gain]:
 
     The first batch is that of the first stage that learns from rewards.
     """
-    stages = [stage for stage in folder.recipe.stages if stage.verb == "rl"]
+    stages = [stage for stage in folder.recipe.stages if stage.verb != "sft"]
     found = {}
     for seed in range(folder.config.seeds):
         first, last = (StageRun(stage, seed) for stage in (stages[0], stages[-1]))
@@ -177,7 +177,7 @@ def _difference(gain: Gain) -> str:
 def _whole(folder: RecipeFolder) -> Iterator[str]:
     """Yield the gain over all stages, if several learn from rewards."""
     gains = whole_gains(folder)
-    if sum(stage.verb == "rl" for stage in folder.recipe.stages) < 2 or not gains:
+    if sum(stage.verb != "sft" for stage in folder.recipe.stages) < 2 or not gains:
         return
     yield "## All stages together"
     yield ""

@@ -67,7 +67,12 @@ def data_of(folder: RecipeFolder, stage: RecipeStage) -> dict[str, Any]:
         return {"data.conversations": files}
     if stage.verb == "rl" and config.contexts:
         return {"data.contexts": str(Path(config.contexts).resolve())}
+    if stage.verb == "choices" and config.trees:
+        found = {"data.trees": str(Path(config.trees).resolve())}
+        if config.held_out_trees:
+            found["data.held_out_trees"] = str(Path(config.held_out_trees).resolve())
+        return found
     if stage.prepare is None or config.scale != "small":
         return {}
-    group = config.problems.partition("/")[2]
-    return stage.prepare(RecipeData(folder.path, group, config.verdicts))
+    group, held_out = (name.partition("/")[2] for name in (config.problems, config.held_out))
+    return stage.prepare(RecipeData(folder.path, group, config.verdicts, held_out))

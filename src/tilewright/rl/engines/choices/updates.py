@@ -1,0 +1,133 @@
+"""The update of a batch: minibatches of decisions, each one step of two optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+
+from tilewright.loop.random_values import chooser
+from tilewright.rl.choices.choice_loss import ChoiceBatch, choice_loss
+from tilewright.rl.choices.choice_rows import ChoicePrompt, ChoiceRow
+from tilewright.rl.engines.choices.model import LanguageChoices
+from tilewright.rl.learning_rate import rate_factor
+from tilewright.rl.presets import Preset
+
+Means = dict[str, float]
+
+
+@dataclass
+class Optimizers:
+    """AdamW of the policy and that of the critic. Lifetime: one session of a training."""
+
+    policy: torch.optim.Optimizer
+    critic: torch.optim.Optimizer
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of both, for a checkpoint."""
+        return {"policy": self.policy.state_dict(), "critic": self.critic.state_dict()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from the state in a checkpoint."""
+        self.policy.load_state_dict(state["policy"])
+        self.critic.load_state_dict(state["critic"])
+
+
+def made_optimizers(policy: LanguageChoices, preset: Preset) -> Optimizers:
+    """Return optimizers with the rates of the settings."""
+    section, choices = preset.optimizer, preset.choices
+    decay = section.weight_decay
+    return Optimizers(
+        torch.optim.AdamW(policy.model.parameters(), lr=section.learning_rate, weight_decay=decay),
+        torch.optim.AdamW(
+            policy.critic.parameters(), lr=choices.critic_learning_rate, weight_decay=decay
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class ChoiceUpdate:
+    """Updates a policy by batches. Lifetime: one session of a training."""
+
+    policy: LanguageChoices
+    reference: LanguageChoices | None
+    """The initial model, if the loss has a KL term."""
+    optimizers: Optimizers
+    preset: Preset
+    seed: int
+
+    def update(self, step: int, rows: Sequence[ChoiceRow]) -> Means:
+        """Train on the rows of step number `step`, from 0; return means over its minibatches."""
+        choices, factor = self.preset.choices, rate_factor(step, self.preset.optimizer)
+        rates = (
+            (self.optimizers.policy, self.preset.optimizer.learning_rate),
+            (self.optimizers.critic, choices.critic_learning_rate),
+        )
+        for optimizer, rate in rates:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * factor
+        found: list[Means] = []
+        for epoch in range(choices.epochs):
+            order = list(range(len(rows)))
+            chooser(self.seed, "minibatches", step, epoch).shuffle(order)
+            size = -(-len(order) // choices.minibatches)
+            for start in range(0, len(order), size):
+                part = [rows[number] for number in order[start : start + size]]
+                found.append(self._minibatch(part, critic_only=step < choices.critic_only_batches))
+        means = {name: sum(item[name] for item in found) / len(found) for name in found[0]}
+        return means | {"learning_rate": self.preset.optimizer.learning_rate * factor}
+
+    def _minibatch(self, rows: Sequence[ChoiceRow], *, critic_only: bool) -> Means:
+        rule, section = self.preset.choices.normalisation, self.preset.optimizer
+        # A state that occurs several times passes the model once.
+        states = list(dict.fromkeys(row.state for row in rows))
+        place = {state: number for number, state in enumerate(states)}
+        log_pi, values = self.policy.log_policy(states, rule)
+        at = torch.tensor([place[row.state] for row in rows], device=log_pi.device)
+        made = choice_loss(log_pi[at], values[at], self._batch(rows, states, at), self.preset)
+        for optimizer in (self.optimizers.policy, self.optimizers.critic):
+            optimizer.zero_grad()
+        (made.critic if critic_only else made.policy + made.critic).backward()
+        norms = [
+            float(clip_grad_norm_(part.parameters(), section.max_grad_norm))
+            for part in (self.policy.model, self.policy.critic)
+        ]
+        if not critic_only:
+            self.optimizers.policy.step()
+        self.optimizers.critic.step()
+        return {
+            "loss": float(made.policy),
+            "critic_loss": float(made.critic),
+            "entropy": float(made.entropy),
+            "kl": float(made.kl),
+            "clipped": float(made.clipped),
+            "gradient": norms[0],
+            "critic_gradient": norms[1],
+        }
+
+    def _batch(
+        self, rows: Sequence[ChoiceRow], states: Sequence[ChoicePrompt], at: Tensor
+    ) -> ChoiceBatch:
+        device = at.device
+        taken = torch.tensor([row.taken for row in rows], device=device)
+        reference = None
+        if self.reference is not None:
+            with torch.no_grad():
+                rule = self.preset.choices.normalisation
+                initial, _ = self.reference.log_policy(states, rule, with_critic=False)
+            reference = initial[at].gather(-1, taken[:, None])[:, 0]
+
+        def column(values: list[float]) -> Tensor:
+            return torch.tensor(values, dtype=torch.float64, device=device)
+
+        return ChoiceBatch(
+            taken,
+            column([row.log_probability for row in rows]),
+            column([row.advantage for row in rows]),
+            column([row.returned for row in rows]),
+            reference,
+        )
