@@ -86,7 +86,8 @@ def _program(ask: Ask, node: ActionNode) -> Turn:
         ask=ask,
         language=LANGUAGE,
         source=digest_text(node.code),
-        reply=Reply(text=node.code, model=SCRIPT),
+        # The field `code` holds the program, so the log has it once.
+        reply=Reply(text="", model=SCRIPT),
         code=node.code,
         feedback=node.feedback,
         judgements=(node.verdict,),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tilewright._version import __version__
@@ -18,8 +17,15 @@ from tilewright.rl.choices.action_tree import ActionTree, read_trees
 from tilewright.rl.choices.choice_batches import ChoiceModel, ChoicePlay, Episode, rules_of
 from tilewright.rl.choices.choice_estimates import Figures
 from tilewright.rl.choices.choice_log import KIND, LANGUAGE, episode_turns, root_turn
-from tilewright.rl.choices.episodes import begun, state_messages
-from tilewright.rl.choices.tree_values import best, first_action, of_nodes, root_value, uniform
+from tilewright.rl.choices.episodes import Position, state_messages
+from tilewright.rl.choices.tree_values import (
+    best,
+    first_action,
+    greedy,
+    of_nodes,
+    root_value,
+    uniform,
+)
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_folder import was_begun
 from tilewright.rl.trajectories import drawn_problems, trajectories_of
@@ -27,6 +33,8 @@ from tilewright.rl.trajectories import drawn_problems, trajectories_of
 TREES, HELD_OUT_TREES = "trees.jsonl", "held_out_trees.jsonl"
 STEP, SCORE = "step", "score"
 """Beginnings of the names of batches: those that are trained on, and values on trees."""
+SHARED = ("greedy", "sampled", "uniform", "first_action")
+"""Policies whose share of the best value is a figure."""
 
 
 class ChoiceRun:
@@ -73,41 +81,38 @@ class ChoiceRun:
     def score(self, step: int, model: ChoiceModel) -> Figures:
         """Write the values of the policy on the trees after so many steps; return them.
 
-        They are exact, without an episode, if prompts show no history.
+        They are exact: no episode is played. Prompts show no history here.
         """
         found: Figures = {}
         for name, trees in (("train", self.trees), ("held_out", self.held_out)):
-            shares = [self._scored(tree, name, model, found) for tree in trees]
-            if shares:
-                found[f"{name}/share"] = sum(shares) / len(shares)
-                found[f"{name}/least_share"] = min(shares)
+            values = {tree.problem: self._values(tree, model) for tree in trees}
+            for problem, row in values.items():
+                found |= {f"{name}/{problem}/{policy}": value for policy, value in row.items()}
+            for policy in SHARED if values else ():
+                shares = [row[policy] / row["best"] for row in values.values() if row["best"] > 0]
+                found[f"{name}/{policy}_share"] = sum(shares) / len(shares) if shares else None
         self.record(step, f"{SCORE}{step:05}", found)
         return found
 
-    def _scored(self, tree: ActionTree, name: str, model: ChoiceModel, found: Figures) -> float:
-        """Add the values of a tree to figures; return the policy's share of the best value."""
+    def _values(self, tree: ActionTree, model: ChoiceModel) -> dict[str, float]:
+        """Return the values of policies from the root of a tree, by policy."""
         rules, rule = rules_of(self.preset), self.preset.choices.normalisation
         nodes = [node for node in tree.nodes if node.is_correct]
-        start = begun(tree)
         states = [
-            model.encode(state_messages(replace(start, node=node), 0), node.sentences)
-            for node in nodes
+            model.encode(state_messages(Position(tree, node), 0), node.sentences) for node in nodes
         ]
-        made = model.score(states)
         table = {
             node.id: scored.chances(node.sentences, rule)
-            for node, scored in zip(nodes, made, strict=True)
+            for node, scored in zip(nodes, model.score(states), strict=True)
         }
         policies = {
             "best": best,
-            "policy": of_nodes(table),
+            "greedy": greedy(table),
+            "sampled": of_nodes(table),
             "uniform": uniform,
             "first_action": first_action,
         }
-        for policy, chances in policies.items():
-            found[f"{name}/{tree.problem}/{policy}"] = root_value(tree, rules, chances)
-        whole = found[f"{name}/{tree.problem}/best"] or 0.0
-        return (found[f"{name}/{tree.problem}/policy"] or 0.0) / whole if whole > 0 else 1.0
+        return {name: root_value(tree, rules, chances) for name, chances in policies.items()}
 
     def close(self) -> None:
         """Release the log."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tilewright.loop.choices import most_likely
 from tilewright.rl.choices.action_tree import ActionNode, ActionTree
 from tilewright.rl.choices.episodes import EpisodeRules, outcomes_of, step_rung
 
@@ -55,8 +56,7 @@ def _action_values(
 
 def best(node: ActionNode, step: int, values: Sequence[float]) -> Sequence[float]:  # noqa: ARG001 - one signature
     """Take the sentence of the largest value; of equal ones the first."""
-    taken = max(range(len(values)), key=values.__getitem__)
-    return _certain(taken, len(values))
+    return _certain(most_likely(values), len(values))
 
 
 def uniform(node: ActionNode, step: int, values: Sequence[float]) -> Sequence[float]:  # noqa: ARG001 - one signature
@@ -72,6 +72,13 @@ def first_action(node: ActionNode, step: int, values: Sequence[float]) -> Sequen
 def of_nodes(table: Mapping[str, Sequence[float]]) -> Chances:
     """Return the policy of a table: probabilities by node, the same at each step."""
     return lambda node, step, values: table[node.id]  # noqa: ARG005 - one signature
+
+
+def greedy(table: Mapping[str, Sequence[float]]) -> Chances:
+    """Return the policy that takes the most likely sentence of a table, as a search does."""
+    return of_nodes(
+        {name: _certain(most_likely(chances), len(chances)) for name, chances in table.items()}
+    )
 
 
 def _certain(place: int, count: int) -> list[float]:

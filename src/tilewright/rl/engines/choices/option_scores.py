@@ -49,8 +49,10 @@ def score_options(model: Any, states: Sequence[ChoicePrompt], pad: int) -> Optio
     places, targets, tokens = (item.to(device) for item in _targets(states))
     rows = torch.arange(len(states), device=device)[:, None].expand(-1, places[0].numel())
     chosen = hidden[rows, places.flatten(1)].reshape(*places.shape, -1)
-    logits = model.get_output_embeddings()(chosen[tokens]).float()
-    found = logits.log_softmax(-1).gather(-1, targets[tokens][:, None])[:, 0]
+    logits = model.get_output_embeddings()(chosen[tokens])
+    # A softmax in half precision loses small probabilities.
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    found = precise.log_softmax(-1).gather(-1, targets[tokens][:, None])[:, 0]
     logprobs = torch.zeros(places.shape, dtype=found.dtype, device=device)
     logprobs = logprobs.masked_scatter(tokens, found)
     words = torch.zeros(places.shape[:2], dtype=torch.int64)

@@ -160,5 +160,6 @@ def _line(figures: Figures) -> str:
 
 
 def _value_line(figures: Figures) -> str:
-    shown = (item for item in figures.items() if item[0].endswith("share"))
+    names = ("train/greedy_share", "train/sampled_share", "held_out/greedy_share")
+    shown = ((name, figures[name]) for name in names if name in figures)
     return ", ".join(f"{name} {value:.3f}" for name, value in shown if value is not None)

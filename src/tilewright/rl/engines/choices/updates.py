@@ -100,11 +100,11 @@ class ChoiceUpdate:
             self.optimizers.policy.step()
         self.optimizers.critic.step()
         return {
-            "loss": float(made.policy),
-            "critic_loss": float(made.critic),
-            "entropy": float(made.entropy),
-            "kl": float(made.kl),
-            "clipped": float(made.clipped),
+            "loss": float(made.policy.detach()),
+            "critic_loss": float(made.critic.detach()),
+            "entropy": float(made.entropy.detach()),
+            "kl": float(made.kl.detach()),
+            "clipped": float(made.clipped.detach()),
             "gradient": norms[0],
             "critic_gradient": norms[1],
         }
