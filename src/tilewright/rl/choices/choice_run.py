@@ -55,6 +55,9 @@ class ChoiceRun:
         self.log = EventLog(folder)
         if fresh:
             self._begin()
+        # A kill may come between the first event and these.
+        roots = [turn for turn in map(root_turn, self.trees) if turn.ask.id not in self._written]
+        self.log.extend(TurnFinished(turn=turn) for turn in roots)
         by_problem = {tree.problem: tree for tree in self.trees}
         self._play = ChoicePlay(by_problem, self.preset, config.seed, past)
 
@@ -137,7 +140,6 @@ class ChoiceRun:
                 device=WITHOUT_DEVICE,
             )
         )
-        self.log.extend(TurnFinished(turn=root_turn(tree)) for tree in self.trees)
 
     def _problems(self) -> Iterable[Problem]:
         """Return the problems of the trees, for pages; those at `data.problems` are known."""

@@ -87,7 +87,7 @@ def test_the_gradient_of_log_pi_agrees_with_finite_differences_through_the_model
     weight = policy.model.get_input_embeddings().weight
     log_pi, _ = policy.log_policy([state], rule, with_critic=False)
     log_pi[0, 1].backward()
-    step, row = 1e-6, state.options[1][0]
+    step, row = 1e-3, state.options[1][0]
 
     def moved(place, by):
         with torch.no_grad():
@@ -98,4 +98,5 @@ def test_the_gradient_of_log_pi_agrees_with_finite_differences_through_the_model
 
     for place in range(6):
         wanted = (moved(place, step) - moved(place, -step)) / (2 * step)
-        assert weight.grad[row, place].item() == pytest.approx(wanted, rel=1e-5, abs=1e-8)
+        # Norms of the model pass through float32, whose rounding a difference divides by the step.
+        assert weight.grad[row, place].item() == pytest.approx(wanted, rel=2e-3, abs=1e-4)
