@@ -141,7 +141,7 @@ class ChoicePlay:
     def _choice(self, name: str, position: Position, scored: ScoredChoices) -> Choice:
         chances = scored.chances(position.node.sentences, self._rule)
         taken = sampled(chances, chooser(self.seed, name, "action"))
-        return Choice(taken=taken, logprobs=scored.logprobs, value=scored.value)
+        return Choice(taken=taken, logprobs=scored.logprobs, value=scored.values[position.step])
 
     def _advance(
         self,

@@ -23,6 +23,10 @@ from tilewright.scoring.ladder import Rung
 
 KIND = "choices"
 """Kind of such a run, in its first event."""
+STEP, SCORE = "step", "score"
+"""Beginnings of the names of batches: those that are trained on, and values on trees."""
+SHARED = ("greedy", "sampled", "uniform", "first_action")
+"""Policies whose share of the best value is a figure."""
 LANGUAGE = "triton"
 SCRIPT = "script"
 """Name of the coder in the log, so that no reader takes it for a model."""

@@ -24,8 +24,8 @@ class ScoredChoices:
 
     logprobs: tuple[tuple[float, ...], ...]
     """Natural log-probability of each token of each option."""
-    value: float
-    """The expected return, by the critic."""
+    values: tuple[float, ...]
+    """The expected return by the critic, at each step of an episode."""
 
     def chances(self, sentences: tuple[str, ...], rule: Normalisation) -> list[float]:
         """Return the probability of each option (TWOSOME, Tan et al. 2024)."""
@@ -37,6 +37,8 @@ class ChoiceRow:
     """A decision as a row of training; the functions for rows of tokens take it as one token."""
 
     state: ChoicePrompt
+    step: int
+    """Its place in its episode, from 0."""
     taken: int
     scores: tuple[float, ...]
     """Log-score of each option before the step."""

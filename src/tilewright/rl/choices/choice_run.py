@@ -16,7 +16,15 @@ from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped, TurnF
 from tilewright.rl.choices.action_tree import ActionTree, read_trees
 from tilewright.rl.choices.choice_batches import ChoiceModel, ChoicePlay, Episode, rules_of
 from tilewright.rl.choices.choice_estimates import Figures
-from tilewright.rl.choices.choice_log import KIND, LANGUAGE, episode_turns, root_turn
+from tilewright.rl.choices.choice_log import (
+    KIND,
+    LANGUAGE,
+    SCORE,
+    SHARED,
+    STEP,
+    episode_turns,
+    root_turn,
+)
 from tilewright.rl.choices.episodes import Position, state_messages
 from tilewright.rl.choices.tree_values import (
     best,
@@ -31,10 +39,6 @@ from tilewright.rl.training_folder import was_begun
 from tilewright.rl.trajectories import drawn_problems, trajectories_of
 
 TREES, HELD_OUT_TREES = "trees.jsonl", "held_out_trees.jsonl"
-STEP, SCORE = "step", "score"
-"""Beginnings of the names of batches: those that are trained on, and values on trees."""
-SHARED = ("greedy", "sampled", "uniform", "first_action")
-"""Policies whose share of the best value is a figure."""
 
 
 class ChoiceRun:

@@ -88,7 +88,7 @@ PPO_STAGE = RecipeStage(
         RecipeValue("overrides.sampling.prompts", 4, "ours", f"environments, {TWOSOME}", 4),
         RecipeValue("overrides.sampling.rollouts", 4, "ours", "128 decisions a batch", 8),
         RecipeValue("overrides.choices.normalisation", "token", "paper", TWOSOME),
-        RecipeValue("overrides.choices.history", 3, "paper", "the last few changes", 0),
+        RecipeValue("overrides.choices.history", 3, "ours", "the paper: the last few changes", 0),
         RecipeValue("overrides.choices.cumulative", True, "ours", f"{FIGURE}: a ladder"),
         RecipeValue("overrides.choices.decay", 0.05, "ours", "the form is not published"),
         RecipeValue("overrides.choices.coder_success", None, "ours", "a scripted coder", 0.9),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import Stepped
+from tilewright.rl.recipes.choice_table import choice_lines
 from tilewright.rl.recipes.recipe import Variant
 from tilewright.rl.recipes.recipe_config import stage_settings
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, StageRun
@@ -108,6 +109,7 @@ def _lines(
     yield ""
     yield from _supervised(folder)
     yield from _trainings(folder, trained)
+    yield from choice_lines(folder)
     yield from _whole(folder)
     yield from _variants(folder, trained)
     yield "## Charts"

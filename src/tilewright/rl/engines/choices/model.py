@@ -29,10 +29,12 @@ class LanguageChoices:
         model: Any,  # noqa: ANN401 - any model of transformers
         critic: Critic,
         tokenizer: Any,  # noqa: ANN401 - untyped package
+        *,
         rows: int,
+        steps: int,
     ) -> None:
         self.name, self.model, self.critic = name, model, critic
-        self._tokenizer, self._rows = tokenizer, rows
+        self._tokenizer, self._rows, self._steps = tokenizer, rows, steps
         self._encoded: dict[tuple[tuple[Message, ...], tuple[str, ...]], ChoicePrompt] = {}
 
     def encode(self, messages: Sequence[Message], options: Sequence[str]) -> ChoicePrompt:
@@ -57,33 +59,38 @@ class LanguageChoices:
             for start in range(0, len(states), self._rows):
                 part = states[start : start + self._rows]
                 made = score_options(self.model, part, self.pad)
-                values = self.critic(made.states).tolist()
+                values = [self.values(made.states, [n] * len(part)) for n in range(self._steps)]
+                by_state = torch.stack(values, dim=1)
                 for row, state in enumerate(part):
                     logprobs = tuple(
                         _rounded(made.logprobs[row, place, : len(option)])
                         for place, option in enumerate(state.options)
                     )
-                    found.append(ScoredChoices(logprobs, round(values[row], LOG_DIGITS)))
+                    found.append(ScoredChoices(logprobs, _rounded(by_state[row])))
+        return found
+
+    def values(self, hidden: Tensor, steps: Sequence[int]) -> Tensor:
+        """Return the critic's values, floating (N,), of hidden states (N, H) at steps."""
+        over = torch.tensor(steps, device=hidden.device) / self._steps
+        found: Tensor = self.critic(hidden, over)
         return found
 
     def log_policy(
-        self, states: Sequence[ChoicePrompt], rule: Normalisation, *, with_critic: bool = True
+        self, states: Sequence[ChoicePrompt], rule: Normalisation
     ) -> tuple[Tensor, Tensor]:
-        """Return log pi of all options, float64 (N, K), and values (N,), with gradient."""
-        parts, values = [], []
+        """Return log pi of all options, float64 (N, K) with gradient, and hidden states (N, H)."""
+        parts, hidden = [], []
         for start in range(0, len(states), self._rows):
-            part = states[start : start + self._rows]
-            made = score_options(self.model, part, self.pad)
+            made = score_options(self.model, states[start : start + self._rows], self.pad)
             scores = sentence_scores(made.logprobs, made.tokens, made.words, rule)
             parts.append(log_policy(scores, made.legal))
-            if with_critic:
-                values.append(self.critic(made.states))
+            hidden.append(made.states)
         most = max(part.shape[1] for part in parts)
         padded = [
             torch.nn.functional.pad(part, (0, most - part.shape[1]), value=-torch.inf)
             for part in parts
         ]
-        return torch.cat(padded), torch.cat(values) if with_critic else torch.empty(0)
+        return torch.cat(padded), torch.cat(hidden)
 
     @property
     def pad(self) -> int:

@@ -20,8 +20,9 @@ from tilewright.rl.choices.choice_estimates import (
     estimate_figures,
     estimated,
 )
+from tilewright.rl.choices.choice_log import STEP
 from tilewright.rl.choices.choice_rows import ChoiceRow
-from tilewright.rl.choices.choice_run import STEP, ChoiceRun
+from tilewright.rl.choices.choice_run import ChoiceRun
 from tilewright.rl.choices.episode_records import record_of
 from tilewright.rl.engines.choices.critic import Critic
 from tilewright.rl.engines.choices.model import LanguageChoices
@@ -87,7 +88,12 @@ def _policy(config: TrainConfig, preset: Preset) -> LanguageChoices:
     critic = Critic(width, preset.choices.critic_hidden, config.seed).to(config.machine.device)
     tokenizer = models.load_tokenizer(path)
     return LanguageChoices(
-        f"local:{path}", model, critic, tokenizer, config.machine.train_batch_size
+        f"local:{path}",
+        model,
+        critic,
+        tokenizer,
+        rows=config.machine.train_batch_size,
+        steps=preset.sampling.turns,
     )
 
 
@@ -110,6 +116,7 @@ def rows_of(
     return [
         ChoiceRow(
             item.state,
+            item.position.step,
             item.choice.taken,
             tuple(
                 sentence_scores(item.choice.logprobs, item.sentences, preset.choices.normalisation)

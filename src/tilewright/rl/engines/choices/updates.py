@@ -86,9 +86,10 @@ class ChoiceUpdate:
         # A state that occurs several times passes the model once.
         states = list(dict.fromkeys(row.state for row in rows))
         place = {state: number for number, state in enumerate(states)}
-        log_pi, values = self.policy.log_policy(states, rule)
+        log_pi, hidden = self.policy.log_policy(states, rule)
         at = torch.tensor([place[row.state] for row in rows], device=log_pi.device)
-        made = choice_loss(log_pi[at], values[at], self._batch(rows, states, at), self.preset)
+        values = self.policy.values(hidden[at], [row.step for row in rows])
+        made = choice_loss(log_pi[at], values, self._batch(rows, states, at), self.preset)
         for optimizer in (self.optimizers.policy, self.optimizers.critic):
             optimizer.zero_grad()
         (made.critic if critic_only else made.policy + made.critic).backward()
@@ -118,7 +119,7 @@ class ChoiceUpdate:
         if self.reference is not None:
             with torch.no_grad():
                 rule = self.preset.choices.normalisation
-                initial, _ = self.reference.log_policy(states, rule, with_critic=False)
+                initial, _ = self.reference.log_policy(states, rule)
             reference = initial[at].gather(-1, taken[:, None])[:, 0]
 
         def column(values: list[float]) -> Tensor:

@@ -30,10 +30,10 @@ def path(tmp_path_factory):
 
 def policy_of(path, rows=8, double=False):
     model = models.load_model(str(path)).eval()
-    critic = Critic(32, 16, seed=1)
+    critic, tokenizer = Critic(32, 16, seed=1), models.load_tokenizer(str(path))
     if double:
-        model, critic = model.double(), critic
-    return LanguageChoices("tiny", model, critic, models.load_tokenizer(str(path)), rows)
+        model = model.double()
+    return LanguageChoices("tiny", model, critic, tokenizer, rows=rows, steps=4)
 
 
 def messages(text):
@@ -72,8 +72,8 @@ def test_the_state_of_the_critic_is_that_of_the_prompt(path):
 def test_the_gradient_of_the_critic_does_not_reach_the_policy(path):
     policy = policy_of(path)
     state = policy.encode(messages(PROMPTS[0]), OPTIONS)
-    log_pi, values = policy.log_policy([state], "token")
-    values.sum().backward()
+    log_pi, hidden = policy.log_policy([state], "token")
+    policy.values(hidden, [2]).sum().backward()
     assert all(weight.grad is None for weight in policy.model.parameters())
     assert any(bool(weight.grad.any()) for weight in policy.critic.parameters())
     log_pi[0, 0].backward()
@@ -85,14 +85,14 @@ def test_the_gradient_of_log_pi_agrees_with_finite_differences_through_the_model
     policy = policy_of(path, double=True)
     state = policy.encode(messages(PROMPTS[0]), OPTIONS)
     weight = policy.model.get_input_embeddings().weight
-    log_pi, _ = policy.log_policy([state], rule, with_critic=False)
+    log_pi, _ = policy.log_policy([state], rule)
     log_pi[0, 1].backward()
     step, row = 1e-3, state.options[1][0]
 
     def moved(place, by):
         with torch.no_grad():
             weight[row, place] += by
-            found, _ = policy.log_policy([state], rule, with_critic=False)
+            found, _ = policy.log_policy([state], rule)
             weight[row, place] -= by
         return found[0, 1].item()
 
