@@ -33,6 +33,8 @@ from tilewright.rl.worlds import EVALUATOR
 
 ENGINE = "tilewright.rl.engines.trl"
 CHOICES = "tilewright.rl.engines.choices"
+CHECKS = {ENGINE: "preflight", CHOICES: "choice_checks"}
+"""The module of each engine that refuses settings."""
 NEEDED = ("trl", "transformers", "datasets", "peft")
 MAY_CHANGE = (
     "machine.",
@@ -190,4 +192,4 @@ def _check(settings: TrainConfig, name: str, engine: str, *, fresh: bool) -> Non
         raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
     if name == "check_rl" and settings.world == EVALUATOR:
         ready_to_judge(settings.settings)
-    getattr(importlib.import_module(f"{engine}.preflight"), name)(settings, fresh=fresh)
+    getattr(importlib.import_module(f"{engine}.{CHECKS[engine]}"), name)(settings, fresh=fresh)

@@ -1,7 +1,7 @@
 """Action trees: programs with their verdicts, and the edits that lead from one to another.
 
-MTMC (QiMeng-Kernel, arXiv 2511.20100, section on the environment) trains its decider on such trees,
-so that learning from rewards is look-ups: no coder and no GPU takes part. Equal programs are one
+MTMC (QiMeng-Kernel, arXiv 2511.20100, section on the environment) trains its decider on such trees.
+Learning from rewards is look-ups then: no coder and no GPU takes part. Equal programs are one
 node, so a tree may hold circles. A file of trees is JSON lines, one tree each. No torch.
 """
 

@@ -15,15 +15,15 @@ from tilewright.loop.policies.base import Message
 from tilewright.loop.random_values import chooser
 from tilewright.records.events import Choice
 from tilewright.rl.choices.action_tree import ActionTree
-from tilewright.rl.choices.choice_rows import ChoicePrompt, ScoredChoices
-from tilewright.rl.choices.episodes import (
+from tilewright.rl.choices.choice_episodes import (
+    EditOutcome,
     EpisodeRules,
-    Outcome,
     Position,
     begun,
     decided,
     state_messages,
 )
+from tilewright.rl.choices.choice_rows import ChoicePrompt, ScoredChoices
 from tilewright.rl.presets import Preset
 from tilewright.rl.trajectories import Trajectory
 
@@ -44,7 +44,7 @@ class ChoiceModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Decision:
+class MadeChoice:
     """One choice and its consequence."""
 
     id: str
@@ -53,7 +53,7 @@ class Decision:
     position: Position
     state: ChoicePrompt
     choice: Choice
-    outcome: Outcome
+    outcome: EditOutcome
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -67,11 +67,11 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Episode:
+class ChoiceEpisode:
     """The decisions of one trajectory."""
 
     trajectory: Trajectory
-    decisions: tuple[Decision, ...]
+    decisions: tuple[MadeChoice, ...]
 
 
 @dataclass
@@ -81,7 +81,7 @@ class _Walk:
     trajectory: Trajectory
     position: Position | None
     parent: str
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[MadeChoice] = field(default_factory=list)
 
 
 def rules_of(preset: Preset) -> EpisodeRules:
@@ -108,7 +108,7 @@ class ChoicePlay:
     past: Mapping[str, Choice] = field(default_factory=dict)
     """Choices that earlier sessions recorded, by decision. They are taken again as they are."""
 
-    def play(self, trajectories: Sequence[Trajectory], model: ChoiceModel) -> list[Episode]:
+    def play(self, trajectories: Sequence[Trajectory], model: ChoiceModel) -> list[ChoiceEpisode]:
         """Return finished episodes."""
         rules, known = rules_of(self.preset), dict[ChoicePrompt, ScoredChoices]()
         walks = [
@@ -132,7 +132,7 @@ class ChoicePlay:
                 name = walk.trajectory.ask_id(step)
                 choice = self.past.get(name) or self._choice(name, position, known[state])
                 self._advance(walk, name, position, state, choice, rules)
-        return [Episode(walk.trajectory, tuple(walk.decisions)) for walk in walks]
+        return [ChoiceEpisode(walk.trajectory, tuple(walk.decisions)) for walk in walks]
 
     def _state(self, position: Position, model: ChoiceModel) -> ChoicePrompt:
         messages = state_messages(position, self.preset.choices.history)
@@ -154,7 +154,7 @@ class ChoicePlay:
     ) -> None:
         sentence = position.node.sentences[choice.taken]
         outcome = decided(position, sentence, rules, chooser(self.seed, name, "coder"))
-        made = Decision(name, walk.parent, position, state, choice, outcome)
+        made = MadeChoice(name, walk.parent, position, state, choice, outcome)
         walk.decisions.append(made)
         walk.position = outcome.after
         if outcome.program is not None and outcome.program.is_correct:

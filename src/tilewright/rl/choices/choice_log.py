@@ -16,9 +16,9 @@ from tilewright.records.base import digest_text
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, EvalSummary, Reply, RunStarted, Turn, TurnFinished
 from tilewright.rl.choices.action_tree import ActionNode, ActionTree
-from tilewright.rl.choices.choice_batches import ROOT, Decision, Episode
+from tilewright.rl.choices.choice_batches import ROOT, ChoiceEpisode, MadeChoice
+from tilewright.rl.choices.choice_episodes import EpisodeRules, known_rung
 from tilewright.rl.choices.episode_records import EpisodeRecord
-from tilewright.rl.choices.episodes import EpisodeRules, known_rung
 from tilewright.scoring.ladder import Rung
 
 KIND = "choices"
@@ -50,7 +50,7 @@ def root_turn(tree: ActionTree) -> Turn:
     return _program(ask, tree.by_id[tree.root])
 
 
-def episode_turns(episode: Episode, model: str) -> Iterator[Turn]:
+def episode_turns(episode: ChoiceEpisode, model: str) -> Iterator[Turn]:
     """Yield the turns of an episode, in order."""
     for number, decision in enumerate(episode.decisions):
         base = Ask(
@@ -73,7 +73,7 @@ def episode_turns(episode: Episode, model: str) -> Iterator[Turn]:
             yield _program(_code_ask(base, decision, sentence), decision.outcome.program)
 
 
-def _code_ask(base: Ask, decision: Decision, sentence: str) -> Ask:
+def _code_ask(base: Ask, decision: MadeChoice, sentence: str) -> Ask:
     changes = {
         "id": decision.code_id,
         "role": "propose",

@@ -45,8 +45,8 @@ class ChoiceLoss:
 def choice_loss(log_pi: Tensor, values: Tensor, batch: ChoiceBatch, preset: Preset) -> ChoiceLoss:
     """Return the loss of decisions (Schulman et al. 2017, arXiv 1707.06347, equation 9).
 
-    policy = mean(-min(r A, clip(r) A)) - c_H mean H(pi) + beta mean k3, with r the ratio of the
-    selected option's probability to the one before, and critic = c_V mean((V - G)^2) / 2. A
+    policy = mean(-min(r A, clip(r) A)) - c_H mean H(pi) + beta mean k3, and critic = c_V mean((V -
+    G)^2) / 2. r is the ratio of the selected option's probability to the one before. A
     decision is a row of one token for `policy_loss`, `row_weights` and `kl_losses`.
 
     `log_pi` is float64 (N, K) from `log_policy`, and `values` is floating (N,) from the critic.

@@ -14,7 +14,8 @@ from tilewright.records import Problem
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped, TurnFinished
 from tilewright.rl.choices.action_tree import ActionTree, read_trees
-from tilewright.rl.choices.choice_batches import ChoiceModel, ChoicePlay, Episode, rules_of
+from tilewright.rl.choices.choice_batches import ChoiceEpisode, ChoiceModel, ChoicePlay, rules_of
+from tilewright.rl.choices.choice_episodes import Position, state_messages
 from tilewright.rl.choices.choice_estimates import Figures
 from tilewright.rl.choices.choice_log import (
     KIND,
@@ -25,7 +26,6 @@ from tilewright.rl.choices.choice_log import (
     episode_turns,
     root_turn,
 )
-from tilewright.rl.choices.episodes import Position, state_messages
 from tilewright.rl.choices.tree_values import (
     best,
     first_action,
@@ -65,7 +65,7 @@ class ChoiceRun:
         by_problem = {tree.problem: tree for tree in self.trees}
         self._play = ChoicePlay(by_problem, self.preset, config.seed, past)
 
-    def play(self, step: int, model: ChoiceModel) -> list[Episode]:
+    def play(self, step: int, model: ChoiceModel) -> list[ChoiceEpisode]:
         """Return the episodes of a step, from 0, and write them into the log."""
         section = self.preset.sampling
         names = [tree.problem for tree in self.trees]

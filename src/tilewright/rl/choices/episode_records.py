@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.records.events import EvalSummary
-from tilewright.rl.choices.choice_batches import Episode
+from tilewright.rl.choices.choice_batches import ChoiceEpisode
 from tilewright.scoring.ladder import Rung
 
 
@@ -27,7 +27,7 @@ class EpisodeRecord:
     """Decisions whose sentence meant no edit."""
 
 
-def record_of(episode: Episode) -> EpisodeRecord:
+def record_of(episode: ChoiceEpisode) -> EpisodeRecord:
     """Return the record of an episode that was just played."""
     made = [(item, item.outcome) for item in episode.decisions]
     return EpisodeRecord(

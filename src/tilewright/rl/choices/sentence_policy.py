@@ -12,9 +12,9 @@ from tilewright.rl.masked_tensors import require_shape
 def sentence_scores(logprobs: Tensor, tokens: Tensor, words: Tensor, rule: Normalisation) -> Tensor:
     """Return the log-score of each sentence, float64 (N, K), with gradient.
 
-    It is the sum of the token log-probabilities, undivided for `sum`, divided by the number of
-    tokens for `token`, and by that of words for `word` (TWOSOME, Tan et al. 2024, arXiv 2401.14151,
-    section on normalisation). `logprobs` are floating (N, K, L): token L of sentence K after the
+    It is the sum of the token log-probabilities (TWOSOME, Tan et al. 2024, arXiv 2401.14151,
+    section on normalisation). `token` divides it by the number of tokens, `word` by that of words,
+    and `sum` by nothing. `logprobs` are floating (N, K, L): token L of sentence K after the
     prompt of state N. `tokens` is bool of that shape, and `words` are integers (N, K).
     """
     require_shape("tokens", tokens, logprobs.shape)

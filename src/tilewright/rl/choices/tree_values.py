@@ -1,7 +1,7 @@
 """Exact values of policies on an action tree, by backward induction over steps. No torch.
 
-The best value is that of value iteration (Bellman 1957): V_t(s) = max over actions of the expected
-r_t + gamma V_{t+1}(s'), with 0 for `stop` and after the last step. It bounds every policy.
+The best value is that of value iteration (Bellman 1957): the maximum over actions of the expected
+r_t + gamma V_{t+1}(s'). It is 0 for `stop` and after the last step. It bounds every policy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.loop.choices import most_likely
 from tilewright.rl.choices.action_tree import ActionNode, ActionTree
-from tilewright.rl.choices.episodes import EpisodeRules, outcomes_of, step_rung
+from tilewright.rl.choices.choice_episodes import EpisodeRules, outcomes_of, step_rung
 
 Chances = Callable[[ActionNode, int, Sequence[float]], Sequence[float]]
 """The probabilities of a node's sentences at a step; it gets their values under the same policy."""

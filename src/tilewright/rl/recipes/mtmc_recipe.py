@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.loop.random_values import chooser
 from tilewright.rl.choices.action_tree import ActionTree, read_trees, write_trees
-from tilewright.rl.choices.episodes import begun, state_messages
+from tilewright.rl.choices.choice_episodes import begun, state_messages
 from tilewright.rl.choices.family_trees import family_trees
 from tilewright.rl.recipes.recipe import Recipe, RecipeData, RecipeStage, RecipeValue
 from tilewright.rl.recipes.small_scale import CONVERSATIONS, WHY, small_sft, write_rows

@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from tests.choice_trees import circle, small_tree
-from tilewright.rl.choices.episodes import EpisodeRules, begun, decided
+from tilewright.rl.choices.choice_episodes import EpisodeRules, begun, decided
 from tilewright.rl.choices.tree_values import (
     best,
     first_action,

@@ -1,8 +1,8 @@
 """Token log-probabilities of all options of a state in one pass of the model.
 
 A prompt and its options are one sequence. The attention mask lets an option see the prompt and its
-own earlier tokens, and positions continue from the prompt, so each score is that of the option
-alone. Transformers takes such a mask as it is.
+own earlier tokens. Positions continue from the prompt, so each score is that of the option alone.
+Transformers takes such a mask as it is.
 """
 
 from __future__ import annotations

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 from tilewright.loop.choices import sentence_scores
-from tilewright.rl.choices.choice_batches import Episode
+from tilewright.rl.choices.choice_batches import ChoiceEpisode
 from tilewright.rl.choices.choice_estimates import (
     ChoiceEstimate,
     Figures,
@@ -28,6 +27,7 @@ from tilewright.rl.engines.choices.critic import Critic
 from tilewright.rl.engines.choices.model import LanguageChoices
 from tilewright.rl.engines.choices.updates import ChoiceUpdate, made_optimizers
 from tilewright.rl.engines.trl import models
+from tilewright.rl.engines.trl.arguments import quiet
 from tilewright.rl.engines.trl.checkpoints import checkpoint, complete, latest
 from tilewright.rl.presets import Preset
 from tilewright.rl.training_config import TrainConfig
@@ -49,9 +49,7 @@ def train_choices(
         ConfigError: the model, the trees or a setting cannot be used.
         RecordError: a tree or a checkpoint is damaged.
     """
-    if config.machine.threads:
-        torch.set_num_threads(config.machine.threads)
-    transformers.utils.logging.disable_progress_bar()
+    quiet(config.machine)
     with closing(ChoiceRun(config, folder)) as run:
         return _trained(run, note, reached)
 
@@ -109,7 +107,7 @@ def _step(run: ChoiceRun, update: ChoiceUpdate, step: int) -> Figures:
 
 
 def rows_of(
-    episodes: Sequence[Episode], estimate: ChoiceEstimate, preset: Preset
+    episodes: Sequence[ChoiceEpisode], estimate: ChoiceEstimate, preset: Preset
 ) -> list[ChoiceRow]:
     """Return a row for each decision, in order."""
     tables = zip(episodes, estimate.advantages, estimate.returned, strict=True)

@@ -49,7 +49,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EditOutcome:
     """The consequence of a decision."""
 
     after: Position | None
@@ -83,12 +83,14 @@ def state_messages(position: Position, history: int) -> tuple[Message, ...]:
     )
 
 
-def decided(position: Position, sentence: str, rules: EpisodeRules, draw: random.Random) -> Outcome:
+def decided(
+    position: Position, sentence: str, rules: EpisodeRules, draw: random.Random
+) -> EditOutcome:
     """Return the consequence of an action or of `stop`; `draw` decides whether the coder fails."""
     edge = next((item for item in position.node.edges if item.sentence == sentence), None)
     if edge is None or sentence == STOP:
         unknown = sentence != STOP or not position.node.edges
-        return Outcome(None, is_unknown=unknown)
+        return EditOutcome(None, is_unknown=unknown)
     program = position.tree.by_id[_written(edge, rules, draw)]
     reached = step_rung(position.node, program)
     reward = rules.reward(reached, position.step)
@@ -99,7 +101,7 @@ def decided(position: Position, sentence: str, rules: EpisodeRules, draw: random
         step=position.step + 1,
         history=(*position.history, line),
     )
-    return Outcome(after if after.step < rules.max_steps else None, program, reached, reward)
+    return EditOutcome(after if after.step < rules.max_steps else None, program, reached, reward)
 
 
 def step_rung(before: ActionNode, program: ActionNode) -> Rung:

@@ -7,7 +7,7 @@ import pytest
 from tests.choice_trees import node, small_tree, timed
 from tilewright.rl.choices.action_tree import ActionTree
 from tilewright.rl.choices.choice_batches import rules_of
-from tilewright.rl.choices.episodes import (
+from tilewright.rl.choices.choice_episodes import (
     EpisodeRules,
     Position,
     begun,
