@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
+from tilewright.loop.choices import Normalisation
 from tilewright.loop.random_values import chooser
 from tilewright.rl.choices.choice_loss import ChoiceBatch, choice_loss
 from tilewright.rl.choices.choice_rows import ChoicePrompt, ChoiceRow
@@ -49,13 +50,31 @@ def made_optimizers(policy: LanguageChoices, preset: Preset) -> Optimizers:
     )
 
 
+@dataclass
+class Reference:
+    """The initial model. Its weights stay, so a state passes it once. Lifetime: one session."""
+
+    model: LanguageChoices
+    _known: dict[ChoicePrompt, Tensor] = field(default_factory=dict)
+    """log pi of all options by state, float64 (K,)."""
+
+    def log_probabilities(self, rows: Sequence[ChoiceRow], rule: Normalisation) -> list[float]:
+        """Return the log-probability of the selected option of each row."""
+        states = dict.fromkeys(row.state for row in rows)
+        if fresh := [state for state in states if state not in self._known]:
+            with torch.no_grad():
+                found, _ = self.model.log_policy(fresh, rule)
+            self._known |= zip(fresh, found, strict=True)
+        return [float(self._known[row.state][row.taken]) for row in rows]
+
+
 @dataclass(frozen=True)
 class ChoiceUpdate:
     """Updates a policy by batches. Lifetime: one session of a training."""
 
     policy: LanguageChoices
-    reference: LanguageChoices | None
-    """The initial model, if the loss has a KL term."""
+    reference: Reference | None
+    """`None`: the loss has no KL term."""
     optimizers: Optimizers
     preset: Preset
     seed: int
@@ -89,7 +108,7 @@ class ChoiceUpdate:
         log_pi, hidden = self.policy.log_policy(states, rule)
         at = torch.tensor([place[row.state] for row in rows], device=log_pi.device)
         values = self.policy.values(hidden[at], [row.step for row in rows])
-        made = choice_loss(log_pi[at], values, self._batch(rows, states, at), self.preset)
+        made = choice_loss(log_pi[at], values, self._batch(rows, at.device), self.preset)
         for optimizer in (self.optimizers.policy, self.optimizers.critic):
             optimizer.zero_grad()
         (made.critic if critic_only else made.policy + made.critic).backward()
@@ -110,25 +129,18 @@ class ChoiceUpdate:
             "critic_gradient": norms[1],
         }
 
-    def _batch(
-        self, rows: Sequence[ChoiceRow], states: Sequence[ChoicePrompt], at: Tensor
-    ) -> ChoiceBatch:
-        device = at.device
-        taken = torch.tensor([row.taken for row in rows], device=device)
-        reference = None
-        if self.reference is not None:
-            with torch.no_grad():
-                rule = self.preset.choices.normalisation
-                initial, _ = self.reference.log_policy(states, rule)
-            reference = initial[at].gather(-1, taken[:, None])[:, 0]
-
+    def _batch(self, rows: Sequence[ChoiceRow], device: torch.device) -> ChoiceBatch:
         def column(values: list[float]) -> Tensor:
             return torch.tensor(values, dtype=torch.float64, device=device)
 
+        initial = None
+        if self.reference is not None:
+            rule = self.preset.choices.normalisation
+            initial = column(self.reference.log_probabilities(rows, rule))
         return ChoiceBatch(
-            taken,
+            torch.tensor([row.taken for row in rows], device=device),
             column([row.log_probability for row in rows]),
             column([row.advantage for row in rows]),
             column([row.returned for row in rows]),
-            reference,
+            initial,
         )
