@@ -185,6 +185,19 @@ def test_the_log_is_that_of_a_search_whose_actions_are_exported(whole, tmp_path)
         assert rows[row["ask"]]["rung"] == row["rung"]
 
 
+@pytest.mark.reads_settings
+def test_with_a_history_values_are_those_of_played_episodes(place):
+    folder = begun(place, "history")
+    words = ["overrides.choices.history=2", "overrides.optimizer.steps=1"]
+    words += ["overrides.evaluation.samples=3", "overrides.choices.coder_success=1.0"]
+    config = load_training(folder / "run.yaml", words)
+    train_choices(config, folder, lambda _: None)
+    first = steps_in(folder)["score00000", 0]
+    for problem in NAMES:
+        assert first[f"train/{problem}/sampled"] <= first[f"train/{problem}/best"]
+    assert first["train/greedy_share"] is not None
+
+
 def test_the_command_trains_and_names_what_is_missing(place):
     config = str(place / "choices.yaml")
     words = ["train", "choices", config, "--json", "--set", "overrides.optimizer.steps=1"]

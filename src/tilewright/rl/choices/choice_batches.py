@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tilewright.loop.choices import Normalisation, sampled
+from tilewright.loop.choices import Normalisation, most_likely, sampled
 from tilewright.loop.policies.base import Message
 from tilewright.loop.random_values import chooser
 from tilewright.records.events import Choice
@@ -107,6 +107,8 @@ class ChoicePlay:
     seed: int
     past: Mapping[str, Choice] = field(default_factory=dict)
     """Choices that earlier sessions recorded, by decision. They are taken again as they are."""
+    greedy: bool = False
+    """Whether the most likely option is taken, as a search does, and none is drawn."""
 
     def play(self, trajectories: Sequence[Trajectory], model: ChoiceModel) -> list[ChoiceEpisode]:
         """Return finished episodes."""
@@ -140,7 +142,8 @@ class ChoicePlay:
 
     def _choice(self, name: str, position: Position, scored: ScoredChoices) -> Choice:
         chances = scored.chances(position.node.sentences, self._rule)
-        taken = sampled(chances, chooser(self.seed, name, "action"))
+        draw = chooser(self.seed, name, "action")
+        taken = most_likely(chances) if self.greedy else sampled(chances, draw)
         return Choice(taken=taken, logprobs=scored.logprobs, value=scored.values[position.step])
 
     def _advance(

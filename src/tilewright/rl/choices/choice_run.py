@@ -14,8 +14,7 @@ from tilewright.records import Problem
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped, TurnFinished
 from tilewright.rl.choices.action_tree import ActionTree, read_trees
-from tilewright.rl.choices.choice_batches import ChoiceEpisode, ChoiceModel, ChoicePlay, rules_of
-from tilewright.rl.choices.choice_episodes import Position, state_messages
+from tilewright.rl.choices.choice_batches import ChoiceEpisode, ChoiceModel, ChoicePlay
 from tilewright.rl.choices.choice_estimates import Figures
 from tilewright.rl.choices.choice_log import (
     KIND,
@@ -26,14 +25,7 @@ from tilewright.rl.choices.choice_log import (
     episode_turns,
     root_turn,
 )
-from tilewright.rl.choices.tree_values import (
-    best,
-    first_action,
-    greedy,
-    of_nodes,
-    root_value,
-    uniform,
-)
+from tilewright.rl.choices.policy_values import policy_values
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_folder import was_begun
 from tilewright.rl.trajectories import drawn_problems, trajectories_of
@@ -88,38 +80,22 @@ class ChoiceRun:
     def score(self, step: int, model: ChoiceModel) -> Figures:
         """Write the values of the policy on the trees after so many steps; return them.
 
-        They are exact: no episode is played. Prompts show no history here.
+        `policy_values` says when they are exact.
         """
         found: Figures = {}
+        batch = f"{SCORE}{step:05}"
         for name, trees in (("train", self.trees), ("held_out", self.held_out)):
-            values = {tree.problem: self._values(tree, model) for tree in trees}
+            values = {
+                tree.problem: policy_values(tree, self.preset, model, self.config.seed, batch)
+                for tree in trees
+            }
             for problem, row in values.items():
                 found |= {f"{name}/{problem}/{policy}": value for policy, value in row.items()}
             for policy in SHARED if values else ():
                 shares = [row[policy] / row["best"] for row in values.values() if row["best"] > 0]
                 found[f"{name}/{policy}_share"] = sum(shares) / len(shares) if shares else None
-        self.record(step, f"{SCORE}{step:05}", found)
+        self.record(step, batch, found)
         return found
-
-    def _values(self, tree: ActionTree, model: ChoiceModel) -> dict[str, float]:
-        """Return the values of policies from the root of a tree, by policy."""
-        rules, rule = rules_of(self.preset), self.preset.choices.normalisation
-        nodes = [node for node in tree.nodes if node.is_correct]
-        states = [
-            model.encode(state_messages(Position(tree, node), 0), node.sentences) for node in nodes
-        ]
-        table = {
-            node.id: scored.chances(node.sentences, rule)
-            for node, scored in zip(nodes, model.score(states), strict=True)
-        }
-        policies = {
-            "best": best,
-            "greedy": greedy(table),
-            "sampled": of_nodes(table),
-            "uniform": uniform,
-            "first_action": first_action,
-        }
-        return {name: root_value(tree, rules, chances) for name, chances in policies.items()}
 
     def close(self) -> None:
         """Release the log."""
