@@ -112,6 +112,8 @@ class Variant:
     """The figure of the event log that differs, as a share."""
     predicted: float
     """Predicted figure of the variant less that of the recipe, over the last steps."""
+    prepare: Prepare | None = None
+    """Writes the data of the variant at the scale `small`; `None`: it has those of the stage."""
 
 
 @dataclass(frozen=True)

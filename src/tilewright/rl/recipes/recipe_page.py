@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import Stepped
 from tilewright.rl.recipes.choice_table import choice_lines
+from tilewright.rl.recipes.driven_searches import SEARCHED, search_score
 from tilewright.rl.recipes.recipe import Variant
 from tilewright.rl.recipes.recipe_config import stage_settings
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, StageRun
@@ -24,6 +25,7 @@ FIGURES = {
     "coverage": "coverage",
     "fast@1.2": "fast@1.2",
     "not_triton": "passes the tests and is not Triton",
+    SEARCHED: "best of its searches",
 }
 """The figures of the table of trainings, and their headings."""
 CHARTED = {
@@ -53,6 +55,8 @@ def trained_of(folder: RecipeFolder) -> list[Trained]:
         if figures := figures_of(place):
             changes = run.variant.changes if run.variant else {}
             settings = stage_settings(folder.recipe, run.stage, folder.config, changes)
+            if (score := search_score(folder, run)) is not None:
+                figures = [*figures[:-1], {**figures[-1], SEARCHED: score}]
             found.append(Trained(run, figures, gain_of(place, settings, folder.config.last_steps)))
     return found
 
@@ -152,6 +156,9 @@ def _trainings(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
     yield "The reward at the start is that of the first batch, which is sampled before any update."
     yield f"The other columns are means over the last {folder.config.last_steps} steps."
     yield "`fast@1.2` is the share of programs that are correct and more than 1.2 times as fast."
+    if folder.config.held_out:
+        yield "A search is a trajectory on a held-out problem after the last step."
+        yield "Its best program counts as a share of the fastest one that the store has."
     yield ""
     heads = ["training", "programs", "reward at the start", "reward", "difference, 95 %"]
     heads += FIGURES.values()
