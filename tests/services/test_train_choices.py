@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 
 import pytest
 import yaml
@@ -21,6 +22,7 @@ from tilewright.records.events import Stepped, TurnFinished
 from tilewright.rl.choices.action_tree import write_trees
 from tilewright.rl.choices.choice_replay import replay_choices
 from tilewright.rl.engines.choices.training import train_choices
+from tilewright.rl.recipes.recipe_results import gain_of
 from tilewright.rl.training_config import load_training
 
 NAMES = ("nano/scale_silu_bias", "nano/square_bias_silu")
@@ -170,6 +172,18 @@ def test_the_log_gives_the_trained_rewards_and_advantages_again(whole):
         refused = CliRunner().invoke(cli, ["train", "replay", str(whole), *words])
         assert refused.exit_code == 2
         assert said in refused.output
+
+
+def test_the_gain_of_a_training_is_that_of_the_sums_of_its_rewards(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "ppo-0" / "run")
+    settings = load_training(whole / "run.yaml")
+    gain = gain_of(tmp_path / "ppo-0", settings, 2)
+    sums = [[sum(item.rewards) for item in p.estimate.episodes] for p in replay_choices(whole)]
+    assert gain.start == pytest.approx(statistics.fmean(sums[0]))
+    assert gain.end == pytest.approx(statistics.fmean(sums[4] + sums[5]))
+    assert gain.low < gain.end - gain.start < gain.high
+    rows = [row for part in replay_choices(whole) for row in part.rows()]
+    assert gain.programs == sum(row["rung"] != "stop" for row in rows)
 
 
 def test_the_log_is_that_of_a_search_whose_actions_are_exported(whole, tmp_path):
