@@ -108,6 +108,7 @@ PPO_STAGE = RecipeStage(
         RecipeValue("overrides.optimizer.weight_decay", 0.0, "ours", TWOSOME),
         RecipeValue("overrides.optimizer.steps", 400, "ours", "50,000 decisions", 40),
         RecipeValue("machine.train_batch_size", None, "ours", WHY, 32),
+        RecipeValue("machine.threads", None, "ours", "small batches gain nothing from more", 1),
         RecipeValue("checkpoints.every", None, "ours", "a kill costs so many steps", 5),
     ),
     _trees,
