@@ -277,7 +277,7 @@ SYSTEMS = (
             Part("after a failure the program stays", "ours", ""),
             Part("new sequence while requests are left", "ours", "", ("restart",)),
             Part("ladder of rewards", "reproduced", "in the rows of actions"),
-            Part("training of the decider", "not applicable", "`data export --format actions`"),
+            Part("training of the decider", "not applicable", "the recipe `mtmc` of training"),
         ),
     ),
     System(

@@ -32,6 +32,9 @@ from tilewright.rl.training_folder import has_samples
 from tilewright.rl.worlds import EVALUATOR
 
 ENGINE = "tilewright.rl.engines.trl"
+CHOICES = "tilewright.rl.engines.choices"
+CHECKS = {ENGINE: "preflight", CHOICES: "choice_checks"}
+"""The module of each engine that refuses settings."""
 NEEDED = ("trl", "transformers", "datasets", "peft")
 MAY_CHANGE = (
     "machine.",
@@ -113,6 +116,28 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     return 0
 
 
+@command.command("choices")
+@OPTIONS
+def choices(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Train a model to choose edits, on action trees of programs with known verdicts.
+
+    CONFIG is a YAML file; docs/reference/config.md lists its settings. No program runs. The event
+    log holds every choice. --resume continues a run that was killed.
+    """
+    settings, folder = _opened(given, "check_choices", CHOICES)
+    engine = importlib.import_module(f"{CHOICES}.training")
+    with (
+        _training("train choices", folder, fresh=not given["resumed"]) as progress,
+        logged(folder, settings.health.log, progress.note),
+    ):
+        document = engine.train_choices(settings, folder, progress.note, reached=progress.in_phase)
+    if given["as_json"]:
+        click.echo(json.dumps(document, indent=1))
+    model = document["model"]
+    print_line(f"model {model}, as a policy: local:{model}; next: tilewright train replay {folder}")
+    return 0
+
+
 @contextmanager
 def _training(verb: str, folder: Path, *, fresh: bool) -> Iterator[Progress]:
     """Show the progress of a run. If it ends early, name the command that resumes it.
@@ -130,7 +155,7 @@ def _training(verb: str, folder: Path, *, fresh: bool) -> Iterator[Progress]:
             raise
 
 
-def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
+def _opened(given: dict[str, Any], check: str, engine: str = ENGINE) -> tuple[TrainConfig, Path]:
     """Return the settings and the folder of a run, which `check` of the engine has accepted."""
     changes = list(given["overrides"])
     for name, path in (("device", "machine.device"), ("out", "settings.runs")):
@@ -139,7 +164,7 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
         if not given["file"]:
             raise ConfigError("train needs a CONFIG, or --resume RUN")
         settings = load_training(Path(given["file"]), changes)
-        _check(settings, check, fresh=True)
+        _check(settings, check, engine, fresh=True)
         return settings, create_run(settings.settings.runs, config.dump(settings))
     if given["file"] or given["out"]:
         raise ConfigError("--resume keeps the settings of the run; leave out CONFIG and --out")
@@ -149,7 +174,7 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
     settings = load_training(folder / "run.yaml", changes, recorded=True)
     longer = with_more_steps(before, settings, folder)
     check_unchanged(folder, longer, settings, MAY_CHANGE)
-    _check(settings, check, fresh=False)
+    _check(settings, check, engine, fresh=False)
     if longer is not before:
         # The log's lock keeps a running process of this run from being changed.
         with EventLog(folder), writing(folder):
@@ -159,12 +184,12 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
     return settings, folder
 
 
-def _check(settings: TrainConfig, name: str, *, fresh: bool) -> None:
+def _check(settings: TrainConfig, name: str, engine: str, *, fresh: bool) -> None:
     """Refuse settings that cannot be trained with."""
     check_loggers(settings.health.log, "health.log")
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    missing = [item for item in NEEDED if importlib.util.find_spec(item) is None]
     if missing:
         raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
     if name == "check_rl" and settings.world == EVALUATOR:
         ready_to_judge(settings.settings)
-    getattr(importlib.import_module(f"{ENGINE}.preflight"), name)(settings, fresh=fresh)
+    getattr(importlib.import_module(f"{engine}.{CHECKS[engine]}"), name)(settings, fresh=fresh)

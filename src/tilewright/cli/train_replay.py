@@ -17,7 +17,9 @@ from tilewright.cli import options
 from tilewright.cli.options import JSON, option, switch
 from tilewright.cli.output import print_line
 from tilewright.cli.render import show
+from tilewright.cli.train_replay_choices import replay_choice_run
 from tilewright.errors import ConfigError
+from tilewright.rl.choices.choice_log import is_choice_run
 from tilewright.rl.preset_text import explain
 from tilewright.rl.presets import PRESETS, Preset, preset
 from tilewright.rl.rewards.turn_reward import find_reward
@@ -76,14 +78,17 @@ SHARES = ("correct", "filtered", "kept_profiling", "kept_mismatch", "learned")
 def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options
     """Compute rewards, advantages and keep rates of RUN again. Needs torch, and no device.
 
-    RUN is a run of `train rl`, `optimize` or `bench --model`. A run of the last two counts as one
-    batch.
+    RUN is a run of `train rl`, `train choices`, `optimize` or `bench --model`. A run of the last
+    two counts as one batch.
     """
     if importlib.util.find_spec("torch") is None:
         raise ConfigError("estimators need torch: pip install 'tilewright[judge]'")
     from tilewright.rl import replay as rl
 
     folder = Path(run)
+    if is_choice_run(folder):
+        replay_choice_run(folder, {"names": names, **given})
+        return 0
     batches = _chosen(rl.read_batches(folder, checks=not given["without_checks"]), given)
     seed = given["seed"] if given["seed"] is not None else _seed_of(folder)
     found: Found = {}

@@ -134,6 +134,8 @@ class Choice(Record):
     """Log-probabilities of the tokens of each choice; empty if the model gives none."""
     unclear: bool = False
     """Whether two replies named no choice, so that the first one was taken."""
+    value: float | None = None
+    """The expected return that a critic gave; `None`: there was no critic."""
 
 
 class Turn(Record):
@@ -161,7 +163,7 @@ class Turn(Record):
     """Vector of the candidate, if a server computed it."""
 
 
-TRAININGS = ("train", "sft")
+TRAININGS = ("train", "sft", "choices")
 """Kinds of runs that train a model."""
 WITHOUT_DEVICE = "none"
 """The device of a run that judges nothing on one."""

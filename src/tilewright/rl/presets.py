@@ -219,6 +219,44 @@ class SamplingSection(Section):
     """Most tokens of one reply."""
 
 
+class ChoiceSection(Section):
+    """Learning to choose among sentences, as MTMC's decider does (`tilewright train choices`).
+
+    The policy is that of TWOSOME (Tan et al. 2024, arXiv 2401.14151), whose values are the defaults
+    where MTMC (arXiv 2511.20100) is silent. Episodes have `sampling.turns` steps at most.
+    """
+
+    normalisation: Literal["sum", "token", "word"] = "token"
+    """How token log-probabilities make the score of a sentence: their sum, or divided by the number
+    of tokens or of words."""
+    history: int = Field(default=3, ge=0)
+    """Earlier changes that a prompt shows, with what they led to."""
+    cumulative: bool = True
+    """Whether the rungs of the reward add up. False: the highest one counts alone."""
+    decay: float = Field(default=0.05, ge=0)
+    """Reward that each further step of an episode costs."""
+    decay_form: Literal["additive", "multiplicative"] = "additive"
+    """`additive`: r - decay t. `multiplicative`: r max(1 - decay t, 0)."""
+    coder_success: float = Field(default=1.0, ge=0, le=1)
+    """Probability that the scripted coder makes the exact edit. Else it writes a broken program."""
+    gae_lambda: float = Field(default=0.95, ge=0, le=1)
+    """Lambda of the generalised advantage estimation."""
+    entropy: float = Field(default=0.01, ge=0)
+    """Weight of the entropy of the policy in the loss."""
+    value: float = Field(default=0.5, ge=0)
+    """Weight of the loss of the critic."""
+    critic_hidden: int = Field(default=1024, ge=1)
+    """Width of the critic, which has two layers."""
+    critic_learning_rate: float = Field(default=3e-5, gt=0)
+    """Learning rate of the critic."""
+    critic_only_batches: int = Field(default=0, ge=0)
+    """Batches at the beginning that train the critic alone."""
+    epochs: int = Field(default=1, ge=1)
+    """Passes over a batch."""
+    minibatches: int = Field(default=4, ge=1)
+    """Optimizer steps of a pass."""
+
+
 class OptimizerSection(Section):
     """AdamW with one step per batch."""
 
@@ -288,6 +326,7 @@ class Preset(Section):
     loss: LossSection = LossSection()
     filters: FilterSection = FilterSection()
     sampling: SamplingSection = SamplingSection()
+    choices: ChoiceSection = ChoiceSection()
     optimizer: OptimizerSection = OptimizerSection()
     sft: SftSection = SftSection()
     evaluation: EvaluationSection = EvaluationSection()

@@ -67,6 +67,10 @@ class DataSection(Section):
     one context, and contexts are drawn instead of problems."""
     held_out: str = ""
     """Address of the problems that only measure the model. None may be a training problem."""
+    trees: str = ""
+    """File of action trees for learning to choose (`tilewright train choices`)."""
+    held_out_trees: str = ""
+    """File of action trees that only measure the model. None may be about a training problem."""
 
 
 class MachineSection(Section):

@@ -7,6 +7,7 @@ parent of a step and nothing later, so no prompt contains the answer.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from tilewright.loop.candidate_text import code_of
 from tilewright.records.base import digest_text
@@ -23,6 +24,10 @@ STEP_SFT_SHAPE: Row = {
     **columns("id string, problem string"),
     "messages": [columns("role string, content string, weight int64")],
 }
+
+
+ContextSteps = Literal["best", "all", "first"]
+"""The best step of each trajectory, all steps, or the first one of each."""
 
 
 def context_rows(log: RunLog, learned: Learned) -> Rows:
@@ -45,12 +50,21 @@ def step_sft_rows(log: RunLog, learned: Learned) -> Rows:
         yield problem, {"id": row["id"], "problem": problem.id, "messages": [*asked, *said]}
 
 
-def contexts_in(log: RunLog) -> Iterator[PromptContext]:
-    """Yield the contexts of the best steps of a log, each one once."""
+def contexts_in(log: RunLog, steps: ContextSteps = "best") -> Iterator[PromptContext]:
+    """Yield the contexts of some steps of a log that are examples, each one once."""
     known, seen = facts_of(log.events()), set[tuple[str, tuple[str, ...]]]()
-    best = known.best_steps()
+    best, begun = known.best_steps(), set[tuple[str, int]]()
     for turn in log.turns():
-        if turn.ask.id not in best or not is_example(turn, known):
+        if not is_example(turn, known):
+            continue
+        trajectory = turn.ask.problem, turn.ask.sample
+        is_chosen = {
+            "best": turn.ask.id in best,
+            "all": True,
+            "first": trajectory not in begun,
+        }
+        begun.add(trajectory)
+        if not is_chosen[steps]:
             continue
         found = context_of(turn, known, log)
         key = (found.problem, tuple(code_of(item) for item in found.shown))

@@ -7,6 +7,7 @@ edges that gained. Learning from rewards takes the parents of the best edges as 
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,17 @@ from tilewright.errors import RecordError
 from tilewright.rl.data.cold_start import ColdStartMix
 from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.scripted_searches import write_searches
-from tilewright.rl.data.step_contexts import contexts_in, step_conversations
+from tilewright.rl.data.step_contexts import ContextSteps, contexts_in, step_conversations
 from tilewright.rl.prompt_contexts import write_contexts
+from tilewright.rl.recipes.driven_searches import SEARCHED
 from tilewright.rl.recipes.grpo_values import grpo_values
-from tilewright.rl.recipes.recipe import Recipe, RecipeData, RecipeStage, RecipeValue
+from tilewright.rl.recipes.recipe import Recipe, RecipeData, RecipeStage, RecipeValue, Variant
 from tilewright.rl.recipes.small_scale import CONVERSATIONS, small_rl, small_sft, write_rows
 
 SEARCHES, CONTEXTS = "searches", "contexts.jsonl"
 COUNT, TURNS = 700, 4
 """Searches, and programs of each, at the scale `small`."""
+STATEMENT = "Prompts of best steps train the model that drives the best searches."
 MIX = ColdStartMix(fused=0.1, split=0.2, lazy=0.35, wrong=0.15, broken=0.1, hack=0.1)
 
 
@@ -50,11 +53,11 @@ def _steps(data: RecipeData) -> dict[str, Any]:
     return {"data.conversations": [str(target)]}
 
 
-def _contexts(data: RecipeData) -> dict[str, Any]:
-    target = data.path / CONTEXTS
+def _contexts(data: RecipeData, steps: ContextSteps = "best") -> dict[str, Any]:
+    target = data.path / (CONTEXTS if steps == "best" else f"{steps}-{CONTEXTS}")
     if not target.exists():
         with closing(RunLog(_searches(data), _refused)) as log:
-            write_contexts(target, contexts_in(log))
+            write_contexts(target, contexts_in(log, steps))
     return {"data.contexts": str(target)}
 
 
@@ -88,6 +91,8 @@ RL = RecipeStage(
         RecipeValue("overrides.sampling.prompts", 32, "ours", "not published", 16),
         RecipeValue("overrides.optimizer.learning_rate", 1e-6, "ours", "not published", 0.001),
         RecipeValue("overrides.optimizer.steps", 63, "ours", "1 epoch of 2,017 prompts", 12),
+        RecipeValue("overrides.evaluation.turns", None, "ours", "a search on a held-out one", 40),
+        RecipeValue("overrides.evaluation.samples", None, "ours", "searches of a problem", 4),
         *small_rl(65536, "64k tokens of context"),
     ),
     _contexts,
@@ -106,6 +111,26 @@ RECIPE = Recipe(
         "A_i = (r_i - mean(r)) / (std(r) + epsilon) over the group   (GRPO, Shao et al. 2024)",
     ),
     stages=(SFT, RL),
+    variants=(
+        Variant(
+            "all-steps",
+            "rl",
+            {},
+            f"{STATEMENT} Those of all steps come second.",
+            SEARCHED,
+            -0.05,
+            partial(_contexts, steps="all"),
+        ),
+        Variant(
+            "first-steps",
+            "rl",
+            {},
+            f"{STATEMENT} Those of first steps are not above those of all steps.",
+            SEARCHED,
+            -0.1,
+            partial(_contexts, steps="first"),
+        ),
+    ),
     data="steps and contexts of searches (`tilewright data export --format step-sft` and "
     "`contexts`), their problems, and a model that can write Triton",
 )

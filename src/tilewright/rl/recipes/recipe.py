@@ -23,7 +23,7 @@ MARKS: dict[Origin, str] = {"paper": "[P]", "ours": "[D]"}
 Scale = Literal["paper", "small"]
 """`paper` trains a given model with the values of the paper. `small` trains a new model of a
 million weights."""
-Verb = Literal["sft", "rl"]
+Verb = Literal["sft", "rl", "choices"]
 """The command of `tilewright train` that a stage runs."""
 
 
@@ -59,11 +59,13 @@ class RecipeData:
     """Group of the family nano."""
     verdicts: str
     """`synthetic`, or a store of verdicts."""
+    held_out: str = ""
+    """Group of the family nano that only measures the model; empty: none."""
 
-    def store(self) -> VerdictStore:
-        """Return the verdicts, or raise `ConfigError` or `RecordError`."""
+    def store(self, group: str | None = None) -> VerdictStore:
+        """Return the verdicts of a group, or of `group`; raise `ConfigError` or `RecordError`."""
         if self.verdicts == SYNTHETIC:
-            return synthetic_store(self.path / STORE, self.group)
+            return synthetic_store(self.path / STORE, self.group if group is None else group)
         return VerdictStore.read(Path(self.verdicts))
 
     @property
@@ -86,6 +88,11 @@ class RecipeStage:
     needs_contexts: bool = False
     """Whether its prompts show stored contexts."""
 
+    @property
+    def needs_trees(self) -> bool:
+        """Whether it learns to choose on action trees."""
+        return self.verb == "choices"
+
     def changes(self, scale: Scale) -> dict[str, Any]:
         """Return the settings of the stage by dotted path, without those that it leaves alone."""
         found = {item.path: item.at(scale) for item in self.values}
@@ -105,6 +112,8 @@ class Variant:
     """The figure of the event log that differs, as a share."""
     predicted: float
     """Predicted figure of the variant less that of the recipe, over the last steps."""
+    prepare: Prepare | None = None
+    """Writes the data of the variant at the scale `small`; `None`: it has those of the stage."""
 
 
 @dataclass(frozen=True)

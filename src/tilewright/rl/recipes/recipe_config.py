@@ -26,6 +26,8 @@ GIVEN = {
     "model.path": "the setting model gives the first model, and each stage the next one",
     "data.conversations": "give the setting conversations",
     "data.contexts": "give the setting contexts",
+    "data.trees": "give the setting trees",
+    "data.held_out_trees": "give the setting held_out_trees",
 }
 """Settings of a stage that the recipe gives, and what to set instead."""
 
@@ -47,6 +49,12 @@ class RecipeConfig(Section):
     contexts: str = ""
     """File of stored contexts, for recipes that learn from rewards on them (`tilewright data export
     --format contexts`). Empty: those of a search over the family nano, at the scale `small`."""
+    trees: str = ""
+    """File of action trees, for recipes that learn to choose. Empty: those of the family nano, at
+    the scale `small`."""
+    held_out_trees: str = ""
+    """File of action trees that only measure the model. Empty: those of `held_out`, at the scale
+    `small`, if it names problems of the family nano."""
     model: str = ""
     """Folder of the model that the first stage trains. Empty: a new one, at the scale `small`."""
     device: str = "cpu"
@@ -115,6 +123,7 @@ def _check_data(recipe: Recipe, config: RecipeConfig) -> None:
     verbs = {stage.verb for stage in recipe.stages}
     needed = {"conversations": "sft" in verbs and not config.conversations}
     needed["contexts"] = any(s.needs_contexts for s in recipe.stages) and not config.contexts
+    needed["trees"] = any(s.needs_trees for s in recipe.stages) and not config.trees
     for name in (name for name, lacks in needed.items() if lacks):
         if config.scale == "paper":
             raise ConfigError(f"the scale paper needs {name}: {recipe.data}")
@@ -127,7 +136,8 @@ def _check_data(recipe: Recipe, config: RecipeConfig) -> None:
             raise ConfigError(
                 f"without {name}, the scale small needs verdicts: synthetic, or a store"
             )
-    for name in (*config.conversations, *filter(None, (config.contexts, config.model))):
+    given = config.contexts, config.trees, config.held_out_trees, config.model
+    for name in (*config.conversations, *filter(None, given)):
         if not Path(name).exists():
             raise ConfigError(f"{name}: no such file or folder")
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import Stepped
+from tilewright.rl.recipes.choice_table import choice_lines
+from tilewright.rl.recipes.driven_searches import SEARCHED, search_score
 from tilewright.rl.recipes.recipe import Variant
 from tilewright.rl.recipes.recipe_config import stage_settings
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, StageRun
@@ -23,6 +25,7 @@ FIGURES = {
     "coverage": "coverage",
     "fast@1.2": "fast@1.2",
     "not_triton": "passes the tests and is not Triton",
+    SEARCHED: "best of its searches",
 }
 """The figures of the table of trainings, and their headings."""
 CHARTED = {
@@ -46,12 +49,14 @@ def trained_of(folder: RecipeFolder) -> list[Trained]:
     """Return the trainings from rewards that have begun, in order."""
     found = []
     for run in folder.runs():
-        if run.stage.verb != "rl":
+        if run.stage.verb == "sft":
             continue
         place = folder.place(run)
         if figures := figures_of(place):
             changes = run.variant.changes if run.variant else {}
             settings = stage_settings(folder.recipe, run.stage, folder.config, changes)
+            if (score := search_score(folder, run)) is not None:
+                figures = [*figures[:-1], {**figures[-1], SEARCHED: score}]
             found.append(Trained(run, figures, gain_of(place, settings, folder.config.last_steps)))
     return found
 
@@ -61,7 +66,7 @@ def whole_gains(folder: RecipeFolder) -> dict[int, Gain]:
 
     The first batch is that of the first stage that learns from rewards.
     """
-    stages = [stage for stage in folder.recipe.stages if stage.verb == "rl"]
+    stages = [stage for stage in folder.recipe.stages if stage.verb != "sft"]
     found = {}
     for seed in range(folder.config.seeds):
         first, last = (StageRun(stage, seed) for stage in (stages[0], stages[-1]))
@@ -108,6 +113,7 @@ def _lines(
     yield ""
     yield from _supervised(folder)
     yield from _trainings(folder, trained)
+    yield from choice_lines(folder)
     yield from _whole(folder)
     yield from _variants(folder, trained)
     yield "## Charts"
@@ -150,6 +156,9 @@ def _trainings(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
     yield "The reward at the start is that of the first batch, which is sampled before any update."
     yield f"The other columns are means over the last {folder.config.last_steps} steps."
     yield "`fast@1.2` is the share of programs that are correct and more than 1.2 times as fast."
+    if folder.config.held_out:
+        yield "A search is a trajectory on a held-out problem after the last step."
+        yield "Its best program counts as a share of the fastest one that the store has."
     yield ""
     heads = ["training", "programs", "reward at the start", "reward", "difference, 95 %"]
     heads += FIGURES.values()
@@ -177,7 +186,7 @@ def _difference(gain: Gain) -> str:
 def _whole(folder: RecipeFolder) -> Iterator[str]:
     """Yield the gain over all stages, if several learn from rewards."""
     gains = whole_gains(folder)
-    if sum(stage.verb == "rl" for stage in folder.recipe.stages) < 2 or not gains:
+    if sum(stage.verb != "sft" for stage in folder.recipe.stages) < 2 or not gains:
         return
     yield "## All stages together"
     yield ""

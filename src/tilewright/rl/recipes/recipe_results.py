@@ -11,6 +11,8 @@ from pathlib import Path
 from tilewright.loop.candidate_text import code_of
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import EvalSummary, Turn, TurnFinished
+from tilewright.rl.choices.choice_batches import rules_of
+from tilewright.rl.choices.choice_log import is_choice_run, read_episodes
 from tilewright.rl.prompt_contexts import contexts_of_run
 from tilewright.rl.rewards.turn_reward import JudgedTurn, find_reward
 from tilewright.rl.study.directions import STUDENT_95
@@ -32,7 +34,8 @@ class Gain:
     low: float | None
     high: float | None
     """Ends of the 95 % interval of the difference; `None`: some problem has too few observations.
-    An observation is a trajectory, or all of a stored context's trajectories."""
+    An observation is a trajectory, all of a stored context's trajectories, or an episode, whose
+    rewards are added."""
     programs: int
     """Programs that the training had judged."""
 
@@ -108,6 +111,8 @@ def observations(place: Path, settings: TrainConfig) -> dict[str, list[GainObser
     reward, checks = find_reward(section.function), settings.settings.reward.checks
     if run is None or not (run / EVENTS).exists():
         return {}
+    if is_choice_run(run):
+        return _episodes(run, settings)
     stored = contexts_of_run(run).turns()
     known = {name: _paid(turn, checks) for name, turn in stored.items()}
     rewards: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -130,6 +135,19 @@ def observations(place: Path, settings: TrainConfig) -> dict[str, list[GainObser
             for (problem, _), values in found.items()
         ]
         for batch, found in rewards.items()
+    }
+
+
+def _episodes(run: Path, settings: TrainConfig) -> dict[str, list[GainObservation]]:
+    """Return the sum of rewards of each episode that chose edits, by batch."""
+    found = read_episodes(run, rules_of(settings.estimator()))
+    return {
+        batch: [
+            GainObservation(item.problem, math.fsum(item.rewards), len(item.programs))
+            for item in episodes
+        ]
+        for batch, episodes in found.items()
+        if batch.startswith(TRAINED)
     }
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from tilewright.errors import ConfigError, InfrastructureError, writing
 from tilewright.rl.recipes import recipe_folder
-from tilewright.rl.recipes.recipe import RecipeData, RecipeStage
+from tilewright.rl.recipes.recipe import RecipeData
 from tilewright.rl.recipes.recipe_config import stage_tree
 from tilewright.rl.recipes.recipe_folder import RecipeFolder, StageRun
 from tilewright.rl.stage_runner import Shown, TrainingStage, run_command, settings_text
@@ -52,22 +52,28 @@ def _first_words(folder: RecipeFolder, run: StageRun) -> list[str]:
     given: dict[str, Any] = {"seed": run.seed}
     if start := folder.start_of(run):
         given["model.path"] = start
-    given |= data_of(folder, run.stage)
+    given |= data_of(folder, run)
     with writing(folder.path):
         path.write_text(yaml.safe_dump(tree, sort_keys=False), encoding="utf-8")
     sets = [word for text in settings_text(given) for word in ("--set", text)]
     return [str(path), "--out", str(folder.place(run)), *sets]
 
 
-def data_of(folder: RecipeFolder, stage: RecipeStage) -> dict[str, Any]:
-    """Return the settings that name the data of a stage; those of the family are written first."""
-    config = folder.config
+def data_of(folder: RecipeFolder, run: StageRun) -> dict[str, Any]:
+    """Return the settings that name the data of a run; those of the family are written first."""
+    config, stage = folder.config, run.stage
     if stage.verb == "sft" and config.conversations:
         files = [str(Path(name).resolve()) for name in config.conversations]
         return {"data.conversations": files}
     if stage.verb == "rl" and config.contexts:
         return {"data.contexts": str(Path(config.contexts).resolve())}
-    if stage.prepare is None or config.scale != "small":
+    if stage.verb == "choices" and config.trees:
+        found = {"data.trees": str(Path(config.trees).resolve())}
+        if config.held_out_trees:
+            found["data.held_out_trees"] = str(Path(config.held_out_trees).resolve())
+        return found
+    prepare = run.variant.prepare if run.variant and run.variant.prepare else stage.prepare
+    if prepare is None or config.scale != "small":
         return {}
-    group = config.problems.partition("/")[2]
-    return stage.prepare(RecipeData(folder.path, group, config.verdicts))
+    group, held_out = (name.partition("/")[2] for name in (config.problems, config.held_out))
+    return prepare(RecipeData(folder.path, group, config.verdicts, held_out))

@@ -47,6 +47,18 @@ def test_the_contexts_of_twelve_programs(tmp_path):
     assert not set(shown) & set(codes), "a shown turn has an id of its own"
 
 
+def test_contexts_of_all_steps_and_of_first_steps(searches):
+    found = {}
+    for steps in ("best", "all", "first"):
+        with closing(RunLog(searches[0], refuse)) as log:
+            found[steps] = {
+                (item.problem, tuple(map(code_of, item.shown))) for item in contexts_in(log, steps)
+            }
+    assert found["best"] < found["all"]
+    assert found["first"] < found["all"]
+    assert found["best"] != found["first"]
+
+
 def test_the_export_has_the_contexts_of_the_best_steps(tmp_path):
     rows = exported(twelve(tmp_path / "run"), "contexts")
     found = [PromptContext.model_validate(row) for row in rows]

@@ -21,7 +21,7 @@ def check_sft(config: TrainConfig, *, fresh: bool) -> None:
         RecordError: a row has no messages.
         InfrastructureError: this machine has no such device.
     """
-    _check_device(config.machine)
+    check_device(config.machine)
     if config.model.path:
         _check_model(config)
     else:
@@ -38,7 +38,7 @@ def check_rl(config: TrainConfig, *, fresh: bool) -> None:
         ProblemError: there is no such problem.
         InfrastructureError: this machine has no such device.
     """
-    _check_device(config.machine)
+    check_device(config.machine)
     _check_model(config)
     if config.machine.sampler == "paged":
         check_paged(models.load_shape(config.model.path))
@@ -46,7 +46,8 @@ def check_rl(config: TrainConfig, *, fresh: bool) -> None:
         find_training_problems(config)
 
 
-def _check_device(machine: MachineSection) -> None:
+def check_device(machine: MachineSection) -> None:
+    """Refuse a device that this machine, or its torch, does not have."""
     device = find_device(machine.device)
     if device.is_gpu and not torch.cuda.is_available():
         raise InfrastructureError(
