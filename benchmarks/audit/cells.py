@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.audit.libraries import LIBRARIES, Call, Library
@@ -53,13 +53,12 @@ def cells_of(library: Library) -> Iterator[Cell]:
             yield Cell(library, call, dtype, backward=True)
 
 
-def all_cells(names: Sequence[str] = ()) -> list[Cell]:
-    """Return the cells of the named libraries, or of all, ordered by operator.
+def all_cells(libraries: Iterable[Library] = tuple(LIBRARIES.values())) -> list[Cell]:
+    """Return the cells of libraries, ordered by operator.
 
     The libraries of an operator follow each other, since they share a judge. Each part of a run
     that was interrupted then compares all libraries.
     """
     order = {name: place for place, name in enumerate(OPERATORS)}
-    chosen = [library for name, library in LIBRARIES.items() if not names or name in names]
-    cells = [cell for library in chosen for cell in cells_of(library)]
+    cells = [cell for library in libraries for cell in cells_of(library)]
     return sorted(cells, key=lambda cell: (order[cell.call.operator], cell.problem_id))

@@ -58,6 +58,7 @@ class Library:
     claims: tuple[Claim, ...] = ()
     needs: tuple[str, ...] = ()
     """Modules of other distributions that it imports."""
+    language: str = "triton"
     before: str = ""
     """Lines above all imports, such as variables by which the library finds its device."""
 

@@ -64,7 +64,7 @@ CALLS = (
         "import torch\n"
         "from conch.ops.quantization.bitsandbytes.functional import dequantize_blockwise",
         "out = torch.empty(64 * absmax.numel(), device=x.device, dtype=absmax.dtype)\n"
-        '    return dequantize_blockwise(x, absmax=absmax, out=out, blocksize=64, quant_type="nf4")',
+        '    return dequantize_blockwise(x, None, absmax, None, out, 64, "nf4")',
     ),
     Call(
         "bev_pool", BEV_POOL.rstrip(), "return Pool.apply(features, cells, starts, lengths)",

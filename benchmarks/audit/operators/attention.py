@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.audit.operators.base import TOKENS, Operator
+from benchmarks.audit.operators.base import TOKENS, Case, Operator
 
-SEQUENCE = ({"name": "llama3_8b", "tokens": TOKENS},)
+SEQUENCE: tuple[Case, ...] = ({"name": "llama3_8b", "tokens": TOKENS},)
 QKV = (
     'tokens = case["tokens"]\n'
     "    q = normal(generator, 1, tokens, 32, 128)\n"

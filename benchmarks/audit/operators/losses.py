@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.audit.operators.base import Operator
+from benchmarks.audit.operators.base import Case, Operator
 
 ROWS = 'rows, cols = case["rows"], case["cols"]\n    '
 TARGET = "torch.randint(cols, (rows,), generator=generator)"
-LOGITS = (
+LOGITS: tuple[Case, ...] = (
     {"name": "llama3_8b", "rows": 512, "cols": 128256},
     {"name": "vit_small", "rows": 1024, "cols": 1000},
 )
-DISTRIBUTIONS = ({"name": "llama3_8b", "rows": 256, "cols": 128256},)
-SHARDED = ({"name": "llama3_8b", "rows": 2048, "cols": 16032, "hidden": 4096},)
+DISTRIBUTIONS: tuple[Case, ...] = ({"name": "llama3_8b", "rows": 256, "cols": 128256},)
+SHARDED: tuple[Case, ...] = ({"name": "llama3_8b", "rows": 2048, "cols": 16032, "hidden": 4096},)
 """The vocabulary of Llama 3 8B, divided among eight GPUs."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.audit.operators.base import PATCHES, TOKENS, Operator
+from benchmarks.audit.operators.base import PATCHES, TOKENS, Case, Operator
 
 NF4 = (
     *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
@@ -11,7 +11,7 @@ NF4 = (
     *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
 )
 """The values of the data type NF4 (Dettmers et al., QLoRA, 2023, appendix E)."""
-LINEAR = (
+LINEAR: tuple[Case, ...] = (
     {"name": "llama3_8b", "m": TOKENS, "k": 4096, "n": 4096},
     {"name": "vit_small", "m": PATCHES, "k": 384, "n": 1536},
 )

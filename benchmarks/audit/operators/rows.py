@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.audit.operators.base import HIDDEN, LLAMA, MLP, PATCHES, TOKENS, VIT, Operator
+from benchmarks.audit.operators.base import (
+    HIDDEN,
+    LLAMA,
+    MLP,
+    PATCHES,
+    TOKENS,
+    VIT,
+    Case,
+    Operator,
+)
 
 ROWS = 'rows, cols = case["rows"], case["cols"]\n    '
 X = ROWS + "return (normal(generator, rows, cols),)"
@@ -11,12 +20,12 @@ X_W = ROWS + "return normal(generator, rows, cols), normal(generator, cols)"
 X_W_B = (
     ROWS + "return normal(generator, rows, cols), normal(generator, cols), normal(generator, cols)"
 )
-SCORES = (
+SCORES: tuple[Case, ...] = (
     {"name": "llama3_8b", "rows": 32 * 512, "cols": TOKENS},
     {"name": "vit_small", "rows": PATCHES * 6, "cols": 197},
 )
-HEADS = ({"name": "llama3_8b", "rows": TOKENS * 32, "cols": 128},)
-VOCABULARY = ({"name": "llama3_8b", "rows": 512, "cols": 128256},)
+HEADS: tuple[Case, ...] = ({"name": "llama3_8b", "rows": TOKENS * 32, "cols": 128},)
+VOCABULARY: tuple[Case, ...] = ({"name": "llama3_8b", "rows": 512, "cols": 128256},)
 
 OPERATORS = (
     Operator("softmax", "x", X, "return torch.softmax(x, -1)", SCORES, ("x",)),
