@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.audit.plain_calls import Job, answer, calls_of, namespace, prepare_process
-from tilewright.runner.launch_counter import CACHE
+from tilewright.evaluator.processes.sandbox_policy import child_environment
 
 KERNELS = "audit_kernels"
 COMPILED = "compiled.bin"
+CACHE = child_environment({})["TRITON_CACHE_DIR"]
+"""Triton's cache in the sandbox."""
 SANDBOX = str(Path(CACHE).parent)
 RESTORE = f'''"""Unpacks what was compiled for this candidate before it was judged."""
 
