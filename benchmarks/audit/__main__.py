@@ -105,13 +105,19 @@ def _header(options: argparse.Namespace) -> dict[str, object]:
     if not commit:
         asked = ["git", "rev-parse", "--short=8", "HEAD"]
         commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    words = [word for word in sys.argv[1:] if not word.startswith(("/", "$"))]
+    again = options.command == "again"
+    words = [
+        options.command,
+        *(f"--library {name}" for name in options.library),
+        *(f"--skip {stage}" for stage in options.skip),
+        *([f"--seed {options.seed}"] if again else []),
+    ]
     return {
         "kind": "slice",
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "command": "python -m benchmarks.audit " + " ".join(words),
         "commit": commit,
-        "seed": options.seed if options.command == "again" else None,
+        "seed": options.seed if again else None,
     }
 
 

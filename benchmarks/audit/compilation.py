@@ -18,6 +18,8 @@ KERNELS = "audit_kernels"
 COMPILED = "compiled.bin"
 CACHE = child_environment({})["TRITON_CACHE_DIR"]
 """Triton's cache in the sandbox."""
+INTERMEDIATE = (".ttir", ".ttgir", ".llir", ".source")
+"""Suffixes of a compiler's intermediate texts in Triton's cache."""
 SANDBOX = str(Path(CACHE).parent)
 RESTORE = f'''"""Unpacks what was compiled for this candidate before it was judged."""
 
@@ -100,8 +102,13 @@ def pack_kernels(caches: Path, folder: Path) -> bool:
         path.write_text(text.replace(str(kernels), CACHE), encoding="utf-8")
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(folder / "kernels.tar", "w") as archive:
-        archive.add(kernels, Path(CACHE).name)
+        archive.add(kernels, Path(CACHE).name, filter=_needed)
         if (caches / ".flaggems").is_dir():
             archive.add(caches / ".flaggems", ".flaggems")
     (folder / f"{KERNELS}.py").write_text(RESTORE, encoding="utf-8")
     return True
+
+
+def _needed(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leave out what a launch does not read; a tuned kernel would take 100 MB with it."""
+    return None if member.name.endswith(INTERMEDIATE) else member

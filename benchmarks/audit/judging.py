@@ -28,6 +28,8 @@ SETTINGS = (
     # A cell has two baselines and up to two cases.
     "eval.timing.max_s=1.0",
     "eval.timing.max_problem_s=2.0",
+    # Each replicate loads the library again; two more where a difference could be noise.
+    "eval.timing.extra_replicates=1",
 )
 
 
@@ -84,22 +86,19 @@ def _compiled_baseline(cell: Cell, folder: Path) -> Baseline:
 
 def judge_all(
     items: Sequence[tuple[Cell, EvalRequest]],
-    home: Path,
+    local: LocalExecutor,
     workers: int,
     until: float,
     done: Done,
 ) -> None:
     """Judge each request; `done` gets the fields of its row. None begins after `until`."""
-    if not items:
-        return
 
-    with LocalExecutor(home, workers) as local, ThreadPoolExecutor(workers) as pool:
+    def one(item: tuple[Cell, EvalRequest]) -> None:
+        cell, request = item
+        if time.monotonic() < until:
+            done(cell, judged(local, request))
 
-        def one(item: tuple[Cell, EvalRequest]) -> None:
-            cell, request = item
-            if time.monotonic() < until:
-                done(cell, judged(local, request))
-
+    with ThreadPoolExecutor(workers) as pool:
         list(pool.map(one, items))
 
 

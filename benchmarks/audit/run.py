@@ -29,6 +29,7 @@ from benchmarks.audit.libraries import LIBRARIES, Library
 from benchmarks.audit.plain_calls import Job
 from benchmarks.audit.processes import run_all
 from benchmarks.audit.results import Results
+from tilewright.executors.local import LocalExecutor
 
 STAGES = ("compile", "do_bench", "judge")
 COMPILE_S = 150.0
@@ -88,10 +89,12 @@ def run(plan: Plan, results: Results, place: Place) -> bool:
     cells = chosen(plan, results)
     left = [cell for cell in cells if _missing(cell, plan, results)]
     print(f"{len(cells)} cells, {len(left)} of them left", flush=True)
-    for group in _groups(left, plan.group):
-        if time.monotonic() > until - 30:
-            break
-        _stages(group, plan, results, place, until)
+    # One for all groups, because a supervisor takes long to start.
+    with LocalExecutor(place.home, plan.workers) as local:
+        for group in _groups(left, plan.group):
+            if time.monotonic() > until - 30:
+                break
+            _stages(group, plan, results, place, local, until)
     return not any(_missing(cell, plan, results) for cell in cells)
 
 
@@ -111,7 +114,12 @@ def _missing(cell: Cell, plan: Plan, results: Results) -> list[str]:
 
 
 def _stages(
-    group: Sequence[Cell], plan: Plan, results: Results, place: Place, until: float
+    group: Sequence[Cell],
+    plan: Plan,
+    results: Results,
+    place: Place,
+    local: LocalExecutor,
+    until: float,
 ) -> None:
     began = time.monotonic()
     if "compile" in plan.stages:
@@ -123,7 +131,7 @@ def _stages(
     if "judge" in plan.stages:
         known = results.known("cell")
         left = [cell for cell in group if cell.id not in known]
-        judge_group(left, plan, place, until, partial(note, results, "cell"))
+        judge_group(left, plan, place, local, until, partial(note, results, "cell"))
     print(
         f"group of {len(group)}: compiled in {compiled - began:.0f} s, do_bench "
         f"{timed - compiled:.0f} s, judged {time.monotonic() - timed:.0f} s",
@@ -131,7 +139,14 @@ def _stages(
     )
 
 
-def judge_group(cells: Sequence[Cell], plan: Plan, place: Place, until: float, done: Done) -> None:
+def judge_group(
+    cells: Sequence[Cell],
+    plan: Plan,
+    place: Place,
+    local: LocalExecutor,
+    until: float,
+    done: Done,
+) -> None:
     """Judge cells with what the stage before has stored for them."""
     stored = "compile" in plan.stages
     items = [
@@ -147,7 +162,7 @@ def judge_group(cells: Sequence[Cell], plan: Plan, place: Place, until: float, d
         )
         for cell in cells
     ]
-    judge_all(items, place.home, plan.workers, until, done)
+    judge_all(items, local, plan.workers, until, done)
 
 
 def note(results: Results, kind: str, cell: Cell, found: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ SETTINGS = ("eval.timing.enabled=false",)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    made = tmp_path / "libraries"
+    made = tmp_path / "packages"
     information = made / "tiny_kernels-1.0.dist-info"
     information.mkdir(parents=True)
     text = "Metadata-Version: 2.1\nName: tiny-kernels\nVersion: 1.0\n"
