@@ -7,7 +7,7 @@
 set -u
 began=$SECONDS
 . benchmarks/device_setup.sh
-export AUDIT_LIBRARIES=/tmp/audit-libraries TILEWRIGHT_PRELOAD=torch._dynamo,torch._inductor.compile_fx
+export AUDIT_LIBRARIES=/tmp/audit-libraries TILEWRIGHT_PRELOAD=torch._dynamo
 if [ ! -d "$AUDIT_LIBRARIES" ]; then
     python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --upgrade \
         --target "$AUDIT_LIBRARIES" .whl/audit/*.whl

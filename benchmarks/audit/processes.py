@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,14 @@ from benchmarks.audit.plain_calls import Job
 PRELOADED = ("torch", "triton", "torch._dynamo", "torch._inductor.compile_fx")
 """To import torch anew would take longer than most cells."""
 
+QUIET = {
+    # Whether there is a device is found out without opening it, which a fork does not survive.
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    # torch's own pool of compilers would start threads where processes are forked.
+    "TORCH_WARM_POOL": "0",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+
 
 def run_all(
     work: Callable[[Job], None], jobs: Sequence[Job], at_once: int, limit_s: float, until: float
@@ -23,6 +32,7 @@ def run_all(
 
     A process is killed after `limit_s` seconds. None starts after the monotonic time `until`.
     """
+    os.environ.update(QUIET)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*PRELOADED, work.__module__])
 

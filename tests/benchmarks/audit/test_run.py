@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,15 @@ def test_packed_kernels_name_the_folder_of_the_sandbox(tmp_path):
     assert pack_kernels(tmp_path / "caches", tmp_path / "kernels")
     assert json.loads(path.read_text())["child_paths"]["a.cubin"] == "/tmp/triton/key/a.cubin"
     assert not pack_kernels(tmp_path / "nothing", tmp_path / "kernels")
+
+
+def test_a_process_without_device_takes_no_kernels(tmp_path):
+    (tmp_path / "caches" / "triton").mkdir(parents=True)
+    pack_kernels(tmp_path / "caches", tmp_path / "kernels")
+    command = [sys.executable, "-c", "import audit_kernels"]
+    variables = {"PYTHONPATH": str(tmp_path / "kernels"), "CUDA_VISIBLE_DEVICES": ""}
+    answer = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert "everything is compiled already" in answer.stderr
 
 
 def test_the_table_counts_and_compares_with_do_bench():
