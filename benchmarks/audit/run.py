@@ -32,7 +32,7 @@ from benchmarks.audit.results import Results
 from tilewright.executors.local import LocalExecutor
 
 STAGES = ("compile", "do_bench", "judge")
-COMPILE_S = 150.0
+COMPILE_S = 90.0
 """Most seconds to compile one reference or candidate; a tuner may need all of them."""
 BENCH_S = 60.0
 BENCH_AT_ONCE = 3

@@ -87,9 +87,11 @@ LIBRARY = Library(
         NotJudged("conch_cuda_ext", "It is a compiled extension."),
     ),
     claims=(
-        Claim("RMS Norm (Llama-style): 0.042 ms CUDA, 0.017 ms Triton, 2.47", README),
-        Claim("SiLU and Mul: 0.710 ms CUDA, 0.046 ms Triton, 15.43", README),
-        Claim("Varlen Attention: 0.360 ms CUDA, 0.735 ms Triton, 0.49", README),
+        Claim(
+            "RMS Norm (Llama-style): CUDA 0.042 ms, Triton 0.017 ms, Triton Speedup 2.47", README
+        ),
+        Claim("SiLU and Mul: CUDA 0.710 ms, Triton 0.046 ms, Triton Speedup 15.43", README),
+        Claim("Varlen Attention: CUDA 0.360 ms, Triton 0.735 ms, Triton Speedup 0.49", README),
     ),
     needs=("numpy",),
 )

@@ -34,7 +34,7 @@ CALLS = (
     _call("conv2d", "conv2d(x, w, b, 1, 1)"),
 )
 
-SLOW = "Its tuner compiles {} configurations, longer than the judge waits for a first call."
+SLOW = "Its tuner tries {} configurations, which takes longer than the time of a cell."
 
 LIBRARY = Library(
     name="flag-gems",
@@ -52,7 +52,8 @@ LIBRARY = Library(
     claims=(
         Claim(
             "FlagGems is a high-performance, generic operator library implemented in Triton "
-            "language. [...] user-friendliness and performance comparable to CUDA.",
+            "language. [...] For kernel developers, the Triton language offers readability, "
+            "user-friendliness and performance comparable to CUDA.",
             "description of flag-gems 5.0.2 in the package index",
         ),
     ),

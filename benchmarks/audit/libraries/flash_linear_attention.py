@@ -83,7 +83,7 @@ LIBRARY = Library(
     claims=(
         Claim(
             "Flash Linear Attention brings together hardware-efficient building blocks, "
-            "training-ready layers, and components for modern sequence models.",
+            "training-ready layers, and components for modern sequence models [...]",
             README,
         ),
     ),

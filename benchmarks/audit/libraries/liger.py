@@ -72,7 +72,11 @@ LIBRARY = Library(
             "memory usage by 60%.",
             README,
         ),
-        Claim("Train LLaMA 3-8B ~20% faster with over 40% memory reduction on 4 A100s.", README),
+        Claim(
+            "Train LLaMA 3-8B ~20% faster with over 40% memory reduction on Alpaca dataset using "
+            "4 A100s with FSDP",
+            README,
+        ),
     ),
     needs=("packaging",),
 )

@@ -89,11 +89,11 @@ OPERATORS = (
     Operator("relu_squared", "x", X, "return torch.relu(x).square()", MLP[VIT], ("x",)),
     Operator(
         "sparsemax", "x", X,
-        "z = torch.sort(x, -1, descending=True).values\n"
+        "z = torch.sort(x.float(), -1, descending=True).values\n"
         "    s = z.cumsum(-1)\n"
         "    k = torch.arange(1, x.shape[-1] + 1, device=x.device)\n"
         "    n = (1 + k * z > s).sum(-1, keepdim=True)\n"
-        "    return torch.relu(x - (s.gather(-1, n - 1) - 1) / n)",
+        "    return torch.relu(x - (s.gather(-1, n - 1) - 1) / n).to(x.dtype)",
         HIDDEN[VIT], ("x",),
     ),
     Operator("row_sum", "x", X, "return x.sum(-1)", HIDDEN),
