@@ -6,6 +6,7 @@
 #   COMMIT=... LIMIT=100 bash benchmarks/device_audit.sh again --seed 41
 set -u
 began=$SECONDS
+mkdir -p .data
 . benchmarks/device_setup.sh
 export AUDIT_LIBRARIES=/tmp/audit-libraries TILEWRIGHT_PRELOAD=torch._dynamo
 if [ ! -d "$AUDIT_LIBRARIES" ]; then

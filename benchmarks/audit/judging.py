@@ -103,12 +103,19 @@ def judge_all(
 
 
 def judged(local: LocalExecutor, request: EvalRequest) -> dict[str, Any]:
-    """Return the fields of the row for one request."""
+    """Return the fields of the row for one request.
+
+    If tilewright cannot judge against torch.compile, eager torch is the only baseline.
+    """
     began = time.monotonic()
     try:
         found = fields_of(local.evaluate(request))
     except TilewrightError as error:
-        found = {"verdict": "unjudged", "message": f"{type(error).__name__}: {str(error)[:400]}"}
+        message = f"{type(error).__name__}: {str(error)[:400]}"
+        if len(request.baselines) > 1:
+            alone = request.model_copy(update={"baselines": request.baselines[:1]})
+            return judged(local, alone) | {"compile_error": message}
+        found = {"verdict": "unjudged", "message": message}
     return found | {"seconds": round(time.monotonic() - began, 2)}
 
 

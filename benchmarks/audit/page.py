@@ -167,5 +167,6 @@ def _remark(cell: Cell, row: Row, compiled: Row, notes: dict[str, str]) -> str:
         cell.call.note,
         notes.get(cell.id, ""),
         f"torch.compile: {compiled['error']}" if "error" in compiled else "",
+        f"torch.compile: {row['compile_error']}" if "compile_error" in row else "",
     ]
     return " ".join(filter(None, parts))

@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.audit.again import measure_again
+from benchmarks.audit.cells import all_cells
 from benchmarks.audit.compilation import pack_kernels
 from benchmarks.audit.installed import find
+from benchmarks.audit.judging import Prepared, judged, request_of
 from benchmarks.audit.libraries.base import Call, Library
 from benchmarks.audit.results import Results, read
 from benchmarks.audit.run import Place, Plan, chosen, run
 from benchmarks.audit.summary import again_cells, result_of, table
+from tilewright.executors.local import LocalExecutor
 
 SUM = Call("row_sum", "import tiny_kernels", "return tiny_kernels.row_sum(x)")
 TINY = Library("tiny-kernels", "1.0", "tiny_kernels", (SUM,), language="torch")
@@ -91,6 +94,19 @@ def test_cells_are_judged_once_and_again(folder, tmp_path, capsys):
     results.add(timed)
     assert measure_again(plan(folder, TINY), results, place, 7)
     assert "seed 7: tiny-kernels/row_sum-fp32" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_baseline_that_fails_leaves_eager_torch(folder, tmp_path):
+    [cell] = [cell for cell in all_cells([TINY]) if cell.dtype == "fp32"]
+    # The file of the compiled reference is missing, so the baseline cannot be loaded.
+    settings = ("eval.timing.min_blocks=4", "eval.timing.max_blocks=4")
+    request = request_of(cell, Prepared(compiled=tmp_path), [folder], "cpu", settings)
+    assert [one.name for one in request.baselines] == ["eager", "compile"]
+    with LocalExecutor(tmp_path / "home") as local:
+        found = judged(local, request)
+    assert (found["verdict"], list(found["against"])) == ("correct", ["eager"])
+    assert "compile" in found["compile_error"]
 
 
 def test_no_cell_begins_without_time(folder, tmp_path):
