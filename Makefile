@@ -35,6 +35,11 @@ ORIGINALS ?= $(VENV)/bin/python
 OLDEST_TORCH := 2.9
 OLDEST := .venv-torch-$(OLDEST_TORCH)
 
+# Libraries whose kernels `make audit` judges; empty: all. Results and pages of an audit.
+LIBRARY ?=
+RESULTS ?= out/audit/audit.jsonl
+PAGES   ?= out/audit/pages
+
 # A clone of KernelBench for `make test-integrations`, and an environment with what its scripts need.
 KERNELBENCH_CLONE ?=
 KERNELBENCH_VENV  := .venv-kernelbench
@@ -48,7 +53,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations test-kernelbench test-loggers rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations test-kernelbench test-loggers rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars audit audit-pages coverage clean
 .DELETE_ON_ERROR:
 # make would remove what a chain of its rules made.
 .PRECIOUS: .venv-integration-%/installed
@@ -208,6 +213,14 @@ gpu-check:  ## one candidate of each kind on a GPU, with the Python that is acti
 # One bar: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|attacks|liger|faults|agreement|memory|climb|scale|train|paged
 gpu-bars:  ## measure one bar on a GPU: make gpu-bars PART=NAME
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
+
+# AUDIT_LIBRARIES names the folders of the libraries. More options: make audit ARGS="--seconds 540 --skip compile".
+audit:  ## judge the kernels of installed libraries on a GPU: make audit LIBRARY=liger-kernel
+	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.audit run $(LIBRARY:%=--library %) $(ARGS)
+
+# RESULTS is the file that `make audit` wrote, and PAGES the folder of the pages.
+audit-pages: $(STAMP)  ## write the pages of an audit: make audit-pages RESULTS=FILE PAGES=FOLDER
+	$(BIN)/python -m benchmarks.audit page $(RESULTS) $(PAGES)
 
 coverage: $(STAMP)  ## branch coverage, with the floors that we promise
 	$(BIN)/coverage erase

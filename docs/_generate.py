@@ -42,6 +42,7 @@ from tilewright.rl.study.study_config import (
 )
 from tilewright.rl.training_config import TrainConfig
 from tilewright.serve.app import describe
+from tilewright.wire.names import PRELOAD
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -238,6 +239,11 @@ def config_page() -> str:
     names = (f"`{config.PLUGINS_VARIABLE}`", "`plugins`", "names of packages, joined by commas")
     home = (f"`{config.HOME_VARIABLE}`", "`home`", "a folder")
     text += table(("variable", "setting", "form"), [home, names])
+    text += (
+        f"\n`{PRELOAD}` is no setting: it names modules, joined by commas.\n"
+        "tilewright imports them once for all its processes.\n"
+        "An example is `torch._dynamo`, which takes seconds to import.\n"
+    )
     text += "\n## Training\n\nThe file of `tilewright train` is a tree of its own, in which the\n"
     text += (
         "settings above are the section `settings`. `overrides` changes the preset: the second\n"

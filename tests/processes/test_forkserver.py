@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tilewright.wire.frames import Channel, ChannelClosed, Frame
-from tilewright.wire.names import ISOLATION_LAYERS
+from tilewright.wire.names import ISOLATION_LAYERS, PRELOAD
 
 ROOT = Path(__file__).parents[2]
 PLAIN: dict[str, Any] = {
@@ -114,6 +114,19 @@ def server() -> Iterator[Server]:
 def test_the_forkserver_has_one_thread(server):
     assert server.up.kind == "up"
     assert server.up.fields == {"threads": 1}
+
+
+def test_it_imports_what_the_user_names(monkeypatch):
+    # A thread of a preloaded module would be counted; a missing module is no error.
+    monkeypatch.setenv(PRELOAD, "torch._dynamo,no_such_module,tests.processes.echo_role")
+    process, channel = started(os.getpid(), "echo=tests.processes.echo_role")
+    with process:
+        up = channel.receive(time.monotonic() + 60)
+        assert up.fields == {"threads": 1}
+        mapped = Path(f"/proc/{process.pid}/maps").read_text()
+        assert "libtorch" in mapped
+        process.kill()
+    channel.close()
 
 
 def test_a_child_runs_its_role_and_reports_its_layers(server):

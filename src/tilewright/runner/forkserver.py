@@ -23,7 +23,7 @@ from tilewright.runner.sandbox import syscalls
 from tilewright.runner.sandbox.isolation import fork_confined
 from tilewright.runner.sandbox.policy import Confinement
 from tilewright.wire.frames import Channel, ChannelClosed, Frame
-from tilewright.wire.names import ISOLATION_LAYERS
+from tilewright.wire.names import ISOLATION_LAYERS, PRELOAD
 
 PR_SET_THP_DISABLE = 41
 Role = Callable[[socket.socket, dict[str, str]], None]
@@ -45,6 +45,7 @@ def main(argv: list[str] | None = None) -> None:
     pairs = (entry.split("=", 1) for entry in options.role)
     roles = {name: importlib.import_module(module).main for name, module in pairs}
     _import_triton()
+    _import_preloaded(os.environ.get(PRELOAD, ""))
     # torch would unregister each of its operators when a child ends, which takes longer than many
     # an evaluation. The list is not public; where it is missing, children end as well, but later.
     for finalizer in list(getattr(weakref.finalize, "_registry", ())):
@@ -87,6 +88,13 @@ def _import_triton() -> None:
             load("triton.experimental.gluon.nvidia.hopper")
             load("triton.runtime.build").platform_key()
             driver.library_dirs()
+
+
+def _import_preloaded(names: str) -> None:
+    """Import modules that the user names, joined by commas; a child imports what is missing."""
+    for name in filter(None, names.split(",")):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
 
 
 def _fork(frame: Frame, roles: dict[str, Role]) -> int:

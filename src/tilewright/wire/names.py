@@ -69,6 +69,10 @@ COMPILED_BY_TRITON = "compiled by triton"
 """Name of the build artifact that holds Triton's cache, as the compile process left it."""
 
 
+PRELOAD = "TILEWRIGHT_PRELOAD"
+"""Variable with modules that the forkserver imports once for all its children."""
+
+
 def allowed_variations(allowed: Iterable[str] | None) -> list[str]:
     """Return the input variations that a problem allows, without `nominal`; `None`: it says none.
 

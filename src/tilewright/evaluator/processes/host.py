@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilewright.config import environment
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES
 from tilewright.evaluator.devices.devices import CPU, Cores, Device, few_queues, plan_cores
 from tilewright.evaluator.devices.nvml import Conditions, conditions
@@ -24,7 +25,7 @@ from tilewright.evaluator.processes.prefork import PreforkPool
 from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
 from tilewright.records import Limits
 from tilewright.wire.frames import Fields
-from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
+from tilewright.wire.names import ISOLATION_LAYERS, PRELOAD, IsolationLayer
 
 JUDGE_MEMORY = 4
 """The judge's memory limit, as a multiple of a runner's: the judge holds reference, oracle and
@@ -63,9 +64,13 @@ class ForkserverPlan:
 
 def forkserver_plan(device: Device, cores: Cores) -> ForkserverPlan:
     """Return the plan of the forkserver for a device."""
-    environment = {**device.environment, "OMP_NUM_THREADS": str(cores.threads)}
+    made = {
+        **device.environment,
+        **environment((PRELOAD,)),
+        "OMP_NUM_THREADS": str(cores.threads),
+    }
     roles = forkserver_client.GPU_ROLES if device.is_gpu else forkserver_client.CPU_ROLES
-    return ForkserverPlan(environment, roles, cores.judge)
+    return ForkserverPlan(made, roles, cores.judge)
 
 
 class DeviceHost:

@@ -19,6 +19,7 @@ from tilewright.evaluator.processes.host import DeviceHost, forkserver_plan
 from tilewright.evaluator.runners.sync_page import SyncPage, page_round, sealed_memory
 from tilewright.records import Limits
 from tilewright.wire import sync_page
+from tilewright.wire.names import PRELOAD
 
 
 @pytest.fixture
@@ -29,6 +30,12 @@ def host(tmp_path: Path) -> Iterator[DeviceHost]:
     yield made
     made.close()
     os.sched_setaffinity(0, cores)
+
+
+def test_the_forkserver_learns_what_the_user_wants_imported(monkeypatch, host):
+    assert PRELOAD not in forkserver_plan(CPU, host.cores).environment
+    monkeypatch.setenv(PRELOAD, "torch._dynamo")
+    assert forkserver_plan(CPU, host.cores).environment[PRELOAD] == "torch._dynamo"
 
 
 def test_a_host_takes_the_forkserver_that_was_begun_for_its_device(tmp_path, host):

@@ -1,0 +1,1 @@
+"""The audit: kernels of libraries from the package index, judged like any other candidate."""

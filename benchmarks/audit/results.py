@@ -1,0 +1,55 @@
+"""The results file: one JSON line for each row, appended as soon as it is known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+class Results:
+    """Reads the rows of earlier slices and appends new ones. Lifetime: one slice of a run."""
+
+    def __init__(self, path: Path, resumed: Path | None = None) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if resumed is not None and resumed.exists() and resumed.resolve() != path.resolve():
+            shutil.copyfile(resumed, path)
+        self.rows = read(path)
+
+    def add(self, row: Row) -> None:
+        """Append a row."""
+        with self._lock:
+            self.rows.append(row)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row, separators=(",", ":")) + "\n")
+
+    def known(self, kind: str) -> set[str]:
+        """Return the cells that have a row of a kind."""
+        return {row["cell"] for row in self.rows if row["kind"] == kind}
+
+
+def read(path: Path) -> list[Row]:
+    """Return the rows of a file; a last line that was cut off is left out."""
+    rows: list[Row] = []
+    if path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                continue
+        # A new row must not continue a line that was cut off.
+        text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+        path.write_text(text, encoding="utf-8")
+    return rows
+
+
+def latest(rows: Iterable[Row], kind: str) -> dict[str, Row]:
+    """Return the last row of a kind for each cell."""
+    return {row["cell"]: row for row in rows if row["kind"] == kind}

@@ -1,0 +1,137 @@
+"""Figures over the rows of a results file: counts, agreement with do_bench, repeated cells."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.audit.common_timer import AGREEMENT, LONG_US
+from benchmarks.audit.results import Row, latest
+from tilewright.scoring.intervals import Interval, decide
+
+AGAIN = 10
+"""Cells that are measured again."""
+CONCLUSIONS = {"faster": "faster", "slower": "slower"}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The ratios of the judge and of do_bench on one case."""
+
+    cell: str
+    case: str
+    ours: float
+    theirs: float
+
+    @property
+    def difference(self) -> float:
+        """The relative difference between the ratios."""
+        return self.theirs / self.ours - 1
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the difference is at most 3 %."""
+        return abs(self.difference) <= AGREEMENT
+
+
+def library_of(cell: str) -> str:
+    """Return the library of a cell's id."""
+    return cell.partition("/")[0]
+
+
+def result_of(row: Row) -> str:
+    """Return the verdict of a row, and for a correct cell whether it is faster than eager torch."""
+    if row["verdict"] != "correct":
+        return str(row["verdict"])
+    interval = (row.get("against") or {}).get("eager")
+    if interval is None:
+        return "correct, not timed"
+    return CONCLUSIONS.get(decide(Interval(*interval)), "no difference")
+
+
+def counts(rows: Sequence[Row]) -> dict[str, Counter[str]]:
+    """Return for each library how many of its cells had each result."""
+    found: dict[str, Counter[str]] = {}
+    for cell, row in latest(rows, "cell").items():
+        found.setdefault(library_of(cell), Counter())[result_of(row)] += 1
+    return found
+
+
+def agreements(rows: Sequence[Row]) -> list[Agreement]:
+    """Return the ratios of all cases above 50 us that both have measured."""
+    timed = latest(rows, "do_bench")
+    found = []
+    for cell, row in latest(rows, "cell").items():
+        cases = timed.get(cell, {}).get("cases", {})
+        for case in row.get("cases", ()):
+            theirs = cases.get(case["case"])
+            if case["baseline"] != "eager" or theirs is None:
+                continue
+            if min(case["candidate_us"], case["baseline_us"]) <= LONG_US:
+                continue
+            ratio = theirs[0] / theirs[1]
+            found.append(Agreement(cell, case["case"], case["speedup"][0], ratio))
+    return found
+
+
+def again_cells(rows: Sequence[Row], seed: int) -> list[str]:
+    """Return ten cells that were timed, chosen by a seed."""
+    timed = sorted(
+        cell
+        for cell, row in latest(rows, "cell").items()
+        if (row.get("against") or {}).get("eager") is not None
+    )
+    return sorted(random.Random(seed).sample(timed, min(AGAIN, len(timed))))
+
+
+def repeats(rows: Sequence[Row]) -> list[tuple[str, Row, Row, bool]]:
+    """Return each repeated cell: both rows, and whether verdict and interval agree."""
+    first = latest(rows, "cell")
+    return [
+        (cell, first[cell], row, _same(first[cell], row))
+        for cell, row in latest(rows, "again").items()
+        if cell in first
+    ]
+
+
+def _same(one: Row, other: Row) -> bool:
+    if one["verdict"] != other["verdict"]:
+        return False
+    ends = [(row.get("against") or {}).get("eager") for row in (one, other)]
+    if ends[0] is None or ends[1] is None:
+        return ends[0] is ends[1]
+    return bool(max(ends[0][1], ends[1][1]) <= min(ends[0][2], ends[1][2]))
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the short table of a run."""
+    heads = ("correct", "faster", "slower", "no difference", "correct, not timed")
+    others = ("incorrect", "failed", "rejected", "unjudged")
+    lines = [" | ".join(("library", "cells", *heads[1:], *others))]
+    for library, found in counts(rows).items():
+        numbers = [str(found[name]) for name in (*heads[1:], *others)]
+        lines.append(" | ".join((library, str(found.total()), *numbers)))
+    pairs = agreements(rows)
+    agreed = sum(pair.agrees for pair in pairs)
+    lines.append(f"do_bench: {agreed} of {len(pairs)} cases above 50 us agree within 3 %")
+    lines += [_difference(pair) for pair in pairs if not pair.agrees]
+    again = repeats(rows)
+    if again:
+        same = sum(agrees for *_, agrees in again)
+        lines.append(f"measured again: {same} of {len(again)} agree")
+    return "\n".join(lines)
+
+
+def _difference(pair: Agreement) -> str:
+    name = f"{pair.cell} {pair.case}"
+    return f"  {name}: judge {pair.ours:.3f}, do_bench {pair.theirs:.3f}, {pair.difference:+.1%}"
+
+
+def speedup_text(interval: Any) -> str:  # noqa: ANN401 - a list of the results file
+    """Return a speed-up with its interval, or an empty text."""
+    if interval is None:
+        return ""
+    return f"{interval[0]:.3f} [{interval[1]:.3f}, {interval[2]:.3f}]"
