@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from benchmarks.audit.cells import all_cells
 from benchmarks.audit.libraries import LIBRARIES
 from benchmarks.audit.results import Row, latest
 from benchmarks.audit.summary import (
@@ -68,6 +69,10 @@ def _begin(rows: Sequence[Row], source: str) -> Iterator[str]:
     yield f"`make audit-pages RESULTS={source}` made this page from the results."
     yield "The shapes were chosen before any result, and are the same for all libraries."
     yield "The strict judge decided each verdict, as it does for any candidate."
+    yield f"{len(latest(rows, 'cell'))} of {len(all_cells())} cells have a result so far."
+    failed = [row for row in latest(rows, "compile").values() if row.get("error")]
+    if failed:
+        yield f"torch.compile failed for {len(failed)} references: `{failed[0]['error']}`."
 
 
 def _results(rows: Sequence[Row]) -> Iterator[str]:

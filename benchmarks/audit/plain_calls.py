@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 SEED = 20261128
@@ -72,9 +73,11 @@ def answer(job: Job, made: Callable[[], dict[str, Any]]) -> None:
 
 def namespace(text: str, name: str) -> dict[str, Any]:
     """Run a source text as a module of this process and return its names."""
-    made: dict[str, Any] = {"__name__": name}
-    exec(compile(text, f"{name}.py", "exec"), made)
-    return made
+    module = ModuleType(name)
+    # torch.compile looks a function's module up by its name.
+    sys.modules[name] = module
+    exec(compile(text, f"{name}.py", "exec"), vars(module))
+    return vars(module)
 
 
 def calls_of(
