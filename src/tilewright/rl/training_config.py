@@ -87,6 +87,25 @@ class MachineSection(Section):
     """Average number of rows in one forward and backward pass."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass. It needs less memory and more time."""
+    gpus: int = Field(default=1, ge=1)
+    """GPUs of each node. The engine `trl` uses one."""
+    nodes: int = Field(default=1, ge=1)
+    """Nodes of the Ray cluster. The engine `trl` uses one."""
+    sampler: Literal["generate", "vllm", "sglang"] | None = None
+    """Sampler: `generate` of the engine `trl`, or the server `vllm` or `sglang` of the engine
+    `verl`. `null`: the first one of the engine."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """Engine `verl`: GPUs that one copy of the server is spread over."""
+    server_memory: float = Field(default=0.5, gt=0, lt=1)
+    """Engine `verl`: share of each GPU's memory that the server may use while it samples."""
+    shard: Literal["fsdp2"] = "fsdp2"
+    """Engine `verl`: how weights, gradients and moments are spread over the GPUs."""
+    offload: bool = False
+    """Engine `verl`: keep weights and moments in host memory while they are not used."""
+    verl: dict[str, Any] = Field(default_factory=dict)
+    """Engine `verl`: more settings of verl by their path, such as
+    `actor_rollout_ref.rollout.max_num_seqs: 512`. A path that verl's own tree lacks begins with
+    `+`. None may be one that the run sets itself."""
 
 
 class CheckpointSection(Section):

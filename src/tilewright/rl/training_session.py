@@ -87,12 +87,18 @@ class TrainingSession:
         run, every = self._run, self._run.config.scores.every
         if not run.held_out or (step != self._steps and (not every or step % every)):
             return False
+        self.play_held_out(step)
+        return run.best_scored(step) == step
+
+    def play_held_out(self, step: int) -> RolloutBatch:
+        """Play a batch of the held-out problems after so many steps, and record its metrics."""
+        run = self._run
         self._begin(step, step, SCORING)
         played = run.score(step, self.sampler)
         self.held_out = found = verdict_metrics(played, run.preset, checks=self._checks)
         run.record(step, played, found)
         self._note(f"held out, after step {step}: {metrics_line(found)}")
-        return run.best_scored(step) == step
+        return played
 
 
 def _look_for_silence(run: TrainingRun, step: int, note: Note) -> None:

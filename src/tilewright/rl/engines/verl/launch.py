@@ -1,0 +1,99 @@
+"""Composing verl's configuration, and running its trainer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import hydra
+import ray
+from omegaconf import DictConfig
+from verl.trainer import main_ppo
+from verl.trainer.ppo.utils import need_critic, need_reference_policy
+from verl.utils.config import validate_config
+
+from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
+from tilewright.rl.engines.verl.names import ACTOR
+from tilewright.rl.training_session import Note, Reached
+
+POLL_S = 0.5
+"""Seconds between two looks at the progress of the run."""
+
+
+def resolved(flags: Sequence[str]) -> DictConfig:
+    """Return verl's whole configuration after these flags, checked by verl.
+
+    Raises:
+        ConfigError: verl refuses a setting.
+    """
+    folder = str(Path(main_ppo.__file__).parent / "config")
+    with (
+        boundary(ConfigError, "verl refuses its settings"),
+        hydra.initialize_config_dir(folder, version_base=None),
+    ):
+        found = hydra.compose("ppo_trainer", overrides=list(flags))
+        validate_config(
+            config=found,
+            use_reference_policy=need_reference_policy(found),
+            use_critic=need_critic(found),
+        )
+    return found
+
+
+def run_trainer(config: DictConfig, note: Note, reached: Reached) -> dict[str, Any]:
+    """Run verl's trainer until it ends; return the metrics of its last step.
+
+    Raises:
+        TilewrightError: the run, or verl, failed.
+    """
+    last: dict[str, Any] = {}
+    ended = threading.Event()
+    follower = threading.Thread(target=_follow, args=(ended, note, reached, last), daemon=True)
+    follower.start()
+    try:
+        main_ppo.run_ppo(config, task_runner_class=main_ppo.TaskRunnerV1)
+    except ray.exceptions.RayError as error:
+        raise _own(error) from error
+    finally:
+        ended.set()
+        follower.join()
+        ray.shutdown()
+    return last
+
+
+def _follow(ended: threading.Event, note: Note, reached: Reached, last: dict[str, Any]) -> None:
+    """Show the notes and the phases of the run until the trainer ends."""
+    seen: tuple[int, int, str] | None = None
+    over = False
+    while not over:
+        # One more look after the end has the last lines.
+        over = ended.wait(POLL_S)
+        with suppress(ValueError, ray.exceptions.RayError, RuntimeError):
+            if not ray.is_initialized():
+                # A look-up would start a second Ray.
+                continue
+            run = ray.get_actor(ACTOR)
+            lines, phase = ray.get(run.progress.remote(), timeout=30)
+            for line in lines:
+                note(line)
+            if phase is not None and phase != seen:
+                reached(*phase)
+                seen = phase
+            last.update(ray.get(run.summary.remote(), timeout=30))
+
+
+def _own(error: BaseException) -> TilewrightError:
+    """Return the failure of ours that Ray carried here, or one that names Ray's."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, TilewrightError):
+            return type(cause)(str(cause).partition("\n")[0] if _is_ray(cause) else str(cause))
+        cause = getattr(cause, "cause", None) or cause.__cause__
+    return InfrastructureError(f"verl failed: {str(error).strip().splitlines()[-1]}")
+
+
+def _is_ray(error: BaseException) -> bool:
+    return isinstance(error, ray.exceptions.RayError)

@@ -1,0 +1,61 @@
+"""How two results of the golden test of engines differ."""
+
+from __future__ import annotations
+
+import numpy as np
+
+EXACT, LOSS, COSINE, NORM = 1e-9, 1e-6, 0.99999, 1e-4
+"""Most difference of advantages and weights; of the loss, relative; least cosine of the gradient;
+most difference of its norm, relative."""
+
+
+def loops_document(case: dict, batch: dict) -> dict:
+    """Return a result of the loops in the form of that of an engine."""
+    turns = {
+        (b, t): turn
+        for b, item in enumerate(batch["trajectories"])
+        for t, turn in enumerate(item["turns"])
+        if turn is not None
+    }
+
+    def key(at: tuple[int, int]) -> str:
+        return f"{at[0]},{at[1]}"
+
+    return {
+        "rewards": {key(at): case["rewards"][at] for at in turns if case["rewards"][at] is not None},
+        "advantages": {key(at): value for at, value in case["advantages"].items()},
+        "weights": {key(at): case["weights"].get(at, 0.0) for at in turns},
+        "masks": {key(at): [int(at in case["kept"])] * len(turn["reply"])
+                  for at, turn in turns.items()},
+        "loss": case["loss"],
+        "grads": {name: grad.flatten().tolist() for name, grad in case["grads"].items()},
+    }  # fmt: skip
+
+
+def differences(found: dict, wanted: dict) -> list[str]:
+    """Return the names of the parts that differ by more than the golden test allows."""
+    parts = []
+    if found["masks"] != wanted["masks"]:
+        parts.append("masks")
+    for name in ("rewards", "advantages", "weights"):
+        mine, other = found[name], wanted[name]
+        if mine.keys() != other.keys() or any(abs(mine[k] - other[k]) > EXACT for k in mine):
+            parts.append(name)
+    if abs(found["loss"] - wanted["loss"]) > LOSS * max(abs(wanted["loss"]), 1e-12):
+        parts.append("loss")
+    cosine, norm = gradient_agreement(found["grads"], wanted["grads"])
+    if not cosine > COSINE:
+        parts.append("direction of the gradient")
+    if not norm < NORM:
+        parts.append("norm of the gradient")
+    return parts
+
+
+def gradient_agreement(found: dict, wanted: dict) -> tuple[float, float]:
+    """Return the cosine of two gradients, and the relative difference of their norms."""
+    assert found.keys() == wanted.keys()
+    mine, other = (np.concatenate([np.asarray(g[name]) for name in sorted(g)])
+                   for g in (found, wanted))  # fmt: skip
+    norms = float(np.linalg.norm(mine)), float(np.linalg.norm(other))
+    cosine = float(mine @ other) / max(norms[0] * norms[1], 1e-300)
+    return cosine, abs(norms[0] - norms[1]) / norms[1]
