@@ -107,6 +107,10 @@ def document(step: TrainedStep, loss: float, grads: dict[str, torch.Tensor]) -> 
         if turn is not None
     ]
     rows, estimate = step.rows, step.estimate
+    masks = {
+        f"{b},{t}": rows.tokens[b, t][: len(step.played.samples[b][t].reply)].int().tolist()
+        for b, t in places
+    }
     return {
         "rewards": {
             f"{b},{t}": float(step.turns.rewards.values[b, t])
@@ -119,10 +123,9 @@ def document(step: TrainedStep, loss: float, grads: dict[str, torch.Tensor]) -> 
             if bool(estimate.advantages.known[b, t])
         },
         "weights": {f"{b},{t}": float(rows.weights[b, t]) for b, t in places},
-        "masks": {
-            f"{b},{t}": rows.tokens[b, t][: len(step.played.samples[b][t].reply)].int().tolist()
-            for b, t in places
-        },
+        "masks": masks,
+        "loss_masks": masks,
+        "padding": 0,
         "loss": loss,
         "grads": {name: grad.double().flatten().tolist() for name, grad in grads.items()},
     }

@@ -21,12 +21,14 @@ def loops_document(case: dict, batch: dict) -> dict:
     def key(at: tuple[int, int]) -> str:
         return f"{at[0]},{at[1]}"
 
+    masks = {key(at): [int(at in case["kept"])] * len(turn["reply"]) for at, turn in turns.items()}
     return {
         "rewards": {key(at): case["rewards"][at] for at in turns if case["rewards"][at] is not None},
         "advantages": {key(at): value for at, value in case["advantages"].items()},
         "weights": {key(at): case["weights"].get(at, 0.0) for at in turns},
-        "masks": {key(at): [int(at in case["kept"])] * len(turn["reply"])
-                  for at, turn in turns.items()},
+        "masks": masks,
+        "loss_masks": masks,
+        "padding": 0,
         "loss": case["loss"],
         "grads": {name: grad.flatten().tolist() for name, grad in case["grads"].items()},
     }  # fmt: skip
@@ -34,9 +36,10 @@ def loops_document(case: dict, batch: dict) -> dict:
 
 def differences(found: dict, wanted: dict) -> list[str]:
     """Return the names of the parts that differ by more than the golden test allows."""
-    parts = []
-    if found["masks"] != wanted["masks"]:
-        parts.append("masks")
+    if "refused" in found:
+        return [f"refused: {found['refused']}"]
+    exact = ("masks", "loss_masks", "padding")
+    parts = [name for name in exact if found[name] != wanted[name]]
     for name in ("rewards", "advantages", "weights"):
         mine, other = found[name], wanted[name]
         if mine.keys() != other.keys() or any(abs(mine[k] - other[k]) > EXACT for k in mine):
