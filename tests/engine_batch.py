@@ -34,7 +34,7 @@ class Case:
         return f"{self.preset}-{self.denominator}-{'one' if self.rows > 24 else 'several'}"
 
 
-CASES = [Case(p, d, rows) for p in PRESETS for d in DENOMINATORS for rows in (64, 4)]
+CASES = [Case(p, d, rows) for p in PRESETS for d in DENOMINATORS for rows in (64, 2)]
 
 
 def settings(folder: Path, case: Case) -> TrainConfig:

@@ -7,6 +7,8 @@ import numpy as np
 EXACT, LOSS, COSINE, NORM = 1e-9, 1e-6, 0.99999, 1e-4
 """Most difference of advantages and weights; of the loss, relative; least cosine of the gradient;
 most difference of its norm, relative."""
+FLOAT32 = 1e-6
+"""Most difference of a reward, which verl keeps in float32. No advantage is computed from it."""
 
 
 def loops_document(case: dict, batch: dict) -> dict:
@@ -40,9 +42,9 @@ def differences(found: dict, wanted: dict) -> list[str]:
         return [f"refused: {found['refused']}"]
     exact = ("masks", "loss_masks", "padding")
     parts = [name for name in exact if found[name] != wanted[name]]
-    for name in ("rewards", "advantages", "weights"):
+    for name, most in (("rewards", FLOAT32), ("advantages", EXACT), ("weights", EXACT)):
         mine, other = found[name], wanted[name]
-        if mine.keys() != other.keys() or any(abs(mine[k] - other[k]) > EXACT for k in mine):
+        if mine.keys() != other.keys() or any(abs(mine[k] - other[k]) > most for k in mine):
             parts.append(name)
     if abs(found["loss"] - wanted["loss"]) > LOSS * max(abs(wanted["loss"]), 1e-12):
         parts.append("loss")

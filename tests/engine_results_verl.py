@@ -123,6 +123,8 @@ class Bench:
             data = tu.list_of_dict_to_tensordict([item["row"] for item in stored])
             places = trainer.places_of(data, [item["tag"] for item in stored])
             self._log_probs(data)
+            # Another model: the divergence from it is measured, and must not enter the loss.
+            data["ref_log_prob"] = data["old_log_probs"] + 0.25
             names = ("old_log_probs", "entropy", "rollout_log_probs", "rm_scores")
             columns = {name: list(data[name].unbind()) for name in names}
             try:
@@ -136,8 +138,8 @@ class Bench:
         for name, weight in self.weights.items():
             moved = self.start[name].detach() + movement(name, tuple(weight.shape))
             self._set(weight, moved)
-        loss, grads = self._update(data)
-        return document(step, loss, grads) | _written(data, places, columns["rm_scores"], step)
+        loss, grads, passes = self._update(data)
+        return {"passes": passes} | document(step, loss, grads) | _written(data, places, columns["rm_scores"], step)
 
     def _set(self, weight, value: torch.Tensor) -> None:
         with torch.no_grad():
@@ -146,8 +148,7 @@ class Bench:
             weight.copy_(own)
 
     def _mine(self, data):
-        rank, share = torch.distributed.get_rank(), ROWS // self.ranks
-        return data[rank * share : (rank + 1) * share]
+        return tu.chunk_tensordict(data, self.ranks)[torch.distributed.get_rank()]
 
     def _log_probs(self, data) -> None:
         given = self._mine(data)
@@ -161,7 +162,7 @@ class Bench:
             target = "old_log_probs" if name == "log_probs" else name
             data[target] = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
 
-    def _update(self, data) -> tuple[float, dict[str, torch.Tensor]]:
+    def _update(self, data) -> tuple[float, dict[str, torch.Tensor], int]:
         grads: dict[str, torch.Tensor] = {}
 
         def capture() -> float:
@@ -171,7 +172,15 @@ class Bench:
             self.engine.optimizer.zero_grad()
             return 0.0
 
-        self.engine.optimizer_step = capture
+        passes = 0
+        forward = type(self.engine).forward_step
+
+        def counted(*given, **named):
+            nonlocal passes
+            passes += 1
+            return forward(self.engine, *given, **named)
+
+        self.engine.optimizer_step, self.engine.forward_step = capture, counted
         given = self._mine(data)
         extra = {"calculate_entropy": False, "distillation_use_topk": False, "temperature": 1.0}
         sizes = {"global_batch_size": ROWS, "mini_batch_size": ROWS, "epochs": 1, "seed": 0}
@@ -180,7 +189,7 @@ class Bench:
         given["dataloader_kwargs"] = loader
         output = self.worker.update_actor(given)
         (loss,) = output["metrics"]["loss"]
-        return float(loss), grads
+        return float(loss), grads, passes
 
 
 def _written(data, places, scores, step) -> dict:
