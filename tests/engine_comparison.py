@@ -25,7 +25,8 @@ def loops_document(case: dict, batch: dict) -> dict:
 
     masks = {key(at): [int(at in case["kept"])] * len(turn["reply"]) for at, turn in turns.items()}
     return {
-        "rewards": {key(at): case["rewards"][at] for at in turns if case["rewards"][at] is not None},
+        "rewards": {key(at): case["rewards"][at] for at in turns
+                    if case["rewards"][at] is not None},
         "advantages": {key(at): value for at, value in case["advantages"].items()},
         "weights": {key(at): case["weights"].get(at, 0.0) for at in turns},
         "masks": masks,

@@ -20,9 +20,7 @@ def result(folder: Path, case: Case) -> dict:
     """Return the estimate, the loss and the gradient of one step."""
     config = settings(folder, case)
     preset = config.estimator()
-    hooks = StepHooks(
-        preset, config.seed, source=lambda _: stored_batch(), observer=lambda *_: {}
-    )
+    hooks = StepHooks(preset, config.seed, source=lambda _: stored_batch(), observer=lambda *_: {})
     path = str(folder / "model")
     args = rl_arguments(config, preset, folder / "run")
     model = models.load_model(path)

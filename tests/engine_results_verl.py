@@ -55,7 +55,7 @@ class _Loop:
     def _compute_multi_modal_inputs(self, *_):
         return {}
 
-    def _compute_position_ids(self, ids, mask, _):
+    def _compute_position_ids(self, ids, *_):
         return torch.arange(ids.shape[-1])[None]
 
 
@@ -63,7 +63,7 @@ def rows_of_loops(batch, rewards) -> list[dict]:
     """Return the rows that verl stores, in a random order, with its own padding rows."""
     stored: list[dict] = []
 
-    async def put(keys, fields, tags, partition_id):
+    async def put(keys, fields, tags, **_):
         for number in range(len(keys)):
             row = {name: fields[name][number] for name in fields.keys()}  # noqa: SIM118
             stored.append({"key": keys[number], "tag": tags[number], "row": row})
@@ -139,12 +139,18 @@ class Bench:
             moved = self.start[name].detach() + movement(name, tuple(weight.shape))
             self._set(weight, moved)
         loss, grads, passes = self._update(data)
-        return {"passes": passes} | document(step, loss, grads) | _written(data, places, columns["rm_scores"], step)
+        return (
+            {"passes": passes}
+            | document(step, loss, grads)
+            | _written(data, places, columns["rm_scores"], step)
+        )
 
     def _set(self, weight, value: torch.Tensor) -> None:
         with torch.no_grad():
             spread = isinstance(weight, DTensor)
-            own = distribute_tensor(value, weight.device_mesh, weight.placements) if spread else value
+            own = (
+                distribute_tensor(value, weight.device_mesh, weight.placements) if spread else value
+            )
             weight.copy_(own)
 
     def _mine(self, data):
@@ -167,7 +173,9 @@ class Bench:
 
         def capture() -> float:
             for name, weight in self.weights.items():
-                full = weight.grad.full_tensor() if isinstance(weight.grad, DTensor) else weight.grad
+                full = (
+                    weight.grad.full_tensor() if isinstance(weight.grad, DTensor) else weight.grad
+                )
                 grads[name] = full.clone()
             self.engine.optimizer.zero_grad()
             return 0.0

@@ -27,6 +27,7 @@ from tilewright.errors import ConfigError, writing
 from tilewright.integrations.run_loggers import check_loggers, logged
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.run_folder import create_run
+from tilewright.rl.engines.training_engine import find_engine
 from tilewright.rl.training_config import TrainConfig, load_training, with_more_steps
 from tilewright.rl.training_folder import has_samples
 from tilewright.rl.worlds import EVALUATOR
@@ -90,6 +91,7 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 @command.command("rl")
 @OPTIONS
+@option("--engine", "NAME", "trl, on one device, or verl, on several GPUs. (engine)")
 def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Train a model on the verdicts of its own replies.
 
@@ -97,8 +99,9 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     turn, and `tilewright view` shows it. --resume continues a run that was killed, and repeats no
     sample and no evaluation.
     """
+    given["overrides"] = [*given["overrides"], *_engine_of(given)]
     settings, folder = _opened(given, "check_rl")
-    engine = importlib.import_module(f"{ENGINE}.reinforce")
+    engine = find_engine(settings.engine)
     with (
         _training("train rl", folder, fresh=not given["resumed"]) as progress,
         logged(folder, settings.health.log, progress.note),
@@ -159,12 +162,26 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
     return settings, folder
 
 
+def _engine_of(given: dict[str, Any]) -> list[str]:
+    """Return the engine as a setting; a resumed run keeps its own."""
+    if not given["engine"]:
+        return []
+    if given["resumed"]:
+        raise ConfigError("--resume keeps the engine of the run; leave out --engine")
+    return [f"engine={given['engine']}"]
+
+
 def _check(settings: TrainConfig, name: str, *, fresh: bool) -> None:
     """Refuse settings that cannot be trained with."""
     check_loggers(settings.health.log, "health.log")
+    if name == "check_rl":
+        engine = find_engine(settings.engine)
+        engine.require_packages()
+        if settings.world == EVALUATOR:
+            ready_to_judge(settings.settings)
+        engine.check_rl(settings, fresh=fresh)
+        return
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
-    if name == "check_rl" and settings.world == EVALUATOR:
-        ready_to_judge(settings.settings)
     getattr(importlib.import_module(f"{ENGINE}.preflight"), name)(settings, fresh=fresh)

@@ -149,6 +149,8 @@ class TrainConfig(Section):
     """Settings that replace those of the preset, by section."""
     seed: int = Field(default=0, ge=0)
     """Seed of the problem order, sampling, PRS and the weights of a new model."""
+    engine: str = "trl"
+    """Trainer of `train rl`: `trl`, `verl`, or a plug-in of the kind `engines`."""
     world: str = "evaluator"
     """Source of verdicts: the `evaluator`, the `book` of stored ones, or the name of a plug-in."""
     verdicts: str = ""

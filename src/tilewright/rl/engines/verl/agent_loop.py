@@ -16,9 +16,7 @@ from tilewright.rl.engines.verl.prompt_exchange import Prompt
 from tilewright.rl.engines.verl.run_service import SCORED, TRAINED, PlayedTurn
 
 
-
-
-class TurnOutput(AgentLoopOutput):  # type: ignore[misc]
+class TurnOutput(AgentLoopOutput):
     """One turn.
 
     verl copies the score of the last output of a loop onto the others, so `as_dict` writes that of
@@ -63,7 +61,7 @@ def output_of(played: PlayedTurn, step: int) -> TurnOutput:
 
 
 @register(AGENT_LOOP)
-class TurnLoop(AgentLoopBase):  # type: ignore[misc]
+class TurnLoop(AgentLoopBase):
     """Samples the prompts of one trajectory, which the run decides. Lifetime: one trajectory."""
 
     def __init__(self, server_manager: Any, **_: Any) -> None:  # noqa: ANN401 - of verl

@@ -75,7 +75,7 @@ def _follow(ended: threading.Event, note: Note, reached: Reached, last: dict[str
             if not ray.is_initialized():
                 # A look-up would start a second Ray.
                 continue
-            run = ray.get_actor(ACTOR)
+            run: Any = ray.get_actor(ACTOR)
             lines, phase = ray.get(run.progress.remote(), timeout=30)
             for line in lines:
                 note(line)

@@ -43,16 +43,14 @@ REWARD_ROUNDING = 1e-5
 
 
 @register_trainer(TRAINER)
-class TurnTrainer(PPOTrainerSync):  # type: ignore[misc]
+class TurnTrainer(PPOTrainerSync):
     """Trains on rollout batches, one optimizer step each. Lifetime: one session."""
 
     def __init__(self, config: Any) -> None:  # noqa: ANN401 - of omegaconf
         super().__init__(config)
         folder = str(config.tilewright.run)
         settings = load_training(Path(folder) / "run.yaml", recorded=True)
-        self._how = Estimation(
-            settings.estimator(), settings.seed, settings.settings.reward.checks
-        )
+        self._how = Estimation(settings.estimator(), settings.seed, settings.settings.reward.checks)
         self._folder = folder
         self._trained: TrainedStep | None = None
         self._updating = 0.0
@@ -64,7 +62,8 @@ class TurnTrainer(PPOTrainerSync):  # type: ignore[misc]
 
     def _setup(self) -> None:
         require_registered("the trainer's process")
-        for node in ray.nodes():
+        cluster: Any = ray
+        for node in cluster.nodes():
             if node["Alive"]:
                 ray.get(_registered_on(node["NodeID"]))
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -94,7 +93,9 @@ class TurnTrainer(PPOTrainerSync):  # type: ignore[misc]
         batch = self._run.play.remote(kind, step)
         partition = "val" if kind == SCORED else "train"
         while not ray.wait([batch], timeout=LOOP_CHECK_S)[0]:
-            loops = [loop.__ray_ready__.remote() for loop in self.agent_loop_manager.agent_loop_workers]
+            loops = [
+                loop.__ray_ready__.remote() for loop in self.agent_loop_manager.agent_loop_workers
+            ]
             tags = (tq.kv_list(partition) or {}).get(partition, {}).values()
             lost = sum(tag.get("status") == "failure" for tag in tags)
             with boundary(InfrastructureError, "a process of the agent loops ended"):

@@ -94,11 +94,6 @@ def refuse_unknown_to_verl(config: TrainConfig, preset: Preset) -> None:
 def _check_shape(machine: MachineSection, preset: Preset) -> None:
     if machine.sampler == "generate":
         raise ConfigError("machine.sampler: the engine verl samples with vllm or sglang")
-    if machine.gpus % machine.tensor_parallel:
-        raise ConfigError(
-            f"machine.tensor_parallel is {machine.tensor_parallel}, which does not divide "
-            f"machine.gpus {machine.gpus}"
-        )
     ranks, section = machine.gpus * machine.nodes, preset.sampling
     rows = section.prompts * section.rollouts * section.turns
     if rows % ranks:
@@ -130,9 +125,7 @@ def _run(config: TrainConfig, folder: Path, preset: Preset) -> Iterator[VerlSett
     yield VerlSetting("trainer.default_local_dir", str(folder / "checkpoints"), fixed)
     yield VerlSetting("trainer.resume_mode", "auto", fixed)
     yield VerlSetting("trainer.save_freq", config.checkpoints.every, "checkpoints.every")
-    yield VerlSetting(
-        "trainer.max_actor_ckpt_to_keep", config.checkpoints.keep, "checkpoints.keep"
-    )
+    yield VerlSetting("trainer.max_actor_ckpt_to_keep", config.checkpoints.keep, "checkpoints.keep")
     yield VerlSetting(
         "trainer.test_freq", (every or steps) if held_out else -1, "scores.every, data.held_out"
     )

@@ -1,0 +1,43 @@
+"""The engine `verl`, as the command line finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tilewright.loop.answer_evaluator import OnEvent
+from tilewright.rl.engines.training_engine import TrainingEngine
+from tilewright.rl.training_config import TrainConfig
+
+VERSION = "0.9.1"
+"""The version of verl whose classes the adapter extends."""
+
+
+def _check(config: TrainConfig, *, fresh: bool) -> None:
+    from tilewright.rl.engines.verl.preflight import check_rl
+
+    check_rl(config, fresh=fresh)
+
+
+def _train(
+    config: TrainConfig,
+    folder: Path,
+    note: Callable[[str], None],
+    on_event: OnEvent,  # noqa: ARG001 - another process judges
+    *,
+    reached: Callable[[int, int, str], None],
+) -> dict[str, Any]:
+    from tilewright.rl.engines.verl.reinforce import train_rl
+
+    return train_rl(config, folder, note, reached=reached)
+
+
+ENGINE = TrainingEngine(
+    summary="verl: several GPUs and nodes, with a server that samples",
+    needed={"verl": VERSION, "ray": "", "TransferQueue": ""},
+    excluded={"trl": "1"},
+    install="pip install 'tilewright[verl]' in an environment without trl",
+    check_rl=_check,
+    train_rl=_train,
+)
