@@ -102,8 +102,7 @@ class HfServer:
         import transformers
 
         torch.set_num_threads(1)
-        made = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
-        self.model = made.eval()
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(path).float().eval()
 
     def load(self, weights):
         self.model.load_state_dict({n: w.float() for n, w in weights.items()}, strict=False)
@@ -111,8 +110,7 @@ class HfServer:
     def generate(self, prompt_ids, sampling_params, **_):
         from tilewright.loop.policies.local_model import LogprobRecorder
 
-        recorder = LogprobRecorder(sampling_params["temperature"])
-        ids = torch.tensor([prompt_ids])
+        recorder, ids = LogprobRecorder(sampling_params["temperature"]), torch.tensor([prompt_ids])
         found = self.model.generate(
             ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0, top_p=1.0,
             temperature=sampling_params["temperature"], logits_processor=[recorder],
@@ -130,9 +128,9 @@ class HfServer:
 
 class HfReplica(RolloutReplica):
     async def launch_servers(self):
-        name = f"hf_server_{self.replica_rank}"
+        self._server_address = name = f"hf_server_{self.replica_rank}"
         self._server_handle = HfServer.options(name=name).remote(self.model_config.path)
-        self._server_address, self.servers = name, [self._server_handle]
+        self.servers = [self._server_handle]
 
 
 class ServerAdapter(base.BaseRollout):

@@ -54,14 +54,20 @@ def run_trainer(config: DictConfig, note: Note, reached: Reached) -> dict[str, A
     follower = threading.Thread(target=_follow, args=(ended, note, reached, last), daemon=True)
     follower.start()
     try:
-        main_ppo.run_ppo(config, task_runner_class=main_ppo.TaskRunnerV1)
-    except ray.exceptions.RayError as error:
-        raise _own(error) from error
+        with boundary(InfrastructureError, "verl"):
+            _run(config)
     finally:
         ended.set()
         follower.join()
         ray.shutdown()
     return last
+
+
+def _run(config: DictConfig) -> None:
+    try:
+        main_ppo.run_ppo(config, task_runner_class=main_ppo.TaskRunnerV1)
+    except ray.exceptions.RayError as error:
+        raise _own(error) from error
 
 
 def _follow(ended: threading.Event, note: Note, reached: Reached, last: dict[str, Any]) -> None:
