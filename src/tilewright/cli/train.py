@@ -15,7 +15,15 @@ from typing import Any
 import click
 
 from tilewright import config
-from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready_to_judge
+from tilewright.cli.options import (
+    JSON,
+    RESUME,
+    group,
+    option,
+    overrides,
+    ready_to_judge,
+    switch,
+)
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.run_output import check_unchanged
@@ -27,13 +35,15 @@ from tilewright.errors import ConfigError, writing
 from tilewright.integrations.run_loggers import check_loggers, logged
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.run_folder import create_run
-from tilewright.rl.engines.training_engine import find_engine
+from tilewright.rl.engines.training_engine import TrainingEngine, find_engine
 from tilewright.rl.training_config import TrainConfig, load_training, with_more_steps
 from tilewright.rl.training_folder import has_samples
 from tilewright.rl.worlds import EVALUATOR
 
 ENGINE = "tilewright.rl.engines.trl"
 NEEDED = ("trl", "transformers", "datasets", "peft")
+SHOW_HELP = "Print the settings of the engine itself, each with its origin; train nothing."
+FLAGS_HELP = "Make the run folder, and print the arguments of the engine's own command."
 MAY_CHANGE = (
     "machine.",
     "health.",
@@ -92,6 +102,8 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
 @command.command("rl")
 @OPTIONS
 @option("--engine", "NAME", "trl, on one device, or verl, on several GPUs. (engine)")
+@switch("--show", SHOW_HELP, "shown")
+@switch("--flags", FLAGS_HELP, "flagged")
 def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Train a model on the verdicts of its own replies.
 
@@ -100,8 +112,13 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     sample and no evaluation.
     """
     given["overrides"] = [*given["overrides"], *_engine_of(given)]
+    if given["shown"]:
+        return _show(given)
     settings, folder = _opened(given, "check_rl")
     engine = find_engine(settings.engine)
+    if given["flagged"]:
+        click.echo(" ".join(_flags(engine, settings, folder)))
+        return 0
     with (
         _training("train rl", folder, fresh=not given["resumed"]) as progress,
         logged(folder, settings.health.log, progress.note),
@@ -135,13 +152,9 @@ def _training(verb: str, folder: Path, *, fresh: bool) -> Iterator[Progress]:
 
 def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
     """Return the settings and the folder of a run, which `check` of the engine has accepted."""
-    changes = list(given["overrides"])
-    for name, path in (("device", "machine.device"), ("out", "settings.runs")):
-        changes += [f"{path}={given[name]}"] if given[name] else []
+    changes = _changes(given)
     if not given["resumed"]:
-        if not given["file"]:
-            raise ConfigError("train needs a CONFIG, or --resume RUN")
-        settings = load_training(Path(given["file"]), changes)
+        settings = load_training(Path(_file_of(given)), changes)
         _check(settings, check, fresh=True)
         return settings, create_run(settings.settings.runs, config.dump(settings))
     if given["file"] or given["out"]:
@@ -162,6 +175,27 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
     return settings, folder
 
 
+def _show(given: dict[str, Any]) -> int:
+    """Print the engine's own settings; make no run folder."""
+    settings = load_training(Path(_file_of(given)), _changes(given))
+    engine = find_engine(settings.engine)
+    engine.require_packages()
+    if engine.settings_text is None:
+        raise ConfigError(f"--show: the engine {settings.engine} has no settings of its own")
+    click.echo(engine.settings_text(settings), nl=False)
+    return 0
+
+
+def _flags(engine: TrainingEngine, settings: TrainConfig, folder: Path) -> list[str]:
+    """Return the arguments of the engine's own command, which a shell splits at spaces."""
+    if engine.flags is None:
+        raise ConfigError(f"--flags: the engine {settings.engine} has no command of its own")
+    found = engine.flags(settings, folder)
+    if spaced := [flag for flag in found if any(letter.isspace() for letter in flag)]:
+        raise ConfigError(f"--flags: a shell would split {spaced[0]!r}; use a path without spaces")
+    return found
+
+
 def _engine_of(given: dict[str, Any]) -> list[str]:
     """Return the engine as a setting; a resumed run keeps its own."""
     if not given["engine"]:
@@ -169,6 +203,20 @@ def _engine_of(given: dict[str, Any]) -> list[str]:
     if given["resumed"]:
         raise ConfigError("--resume keeps the engine of the run; leave out --engine")
     return [f"engine={given['engine']}"]
+
+
+def _changes(given: dict[str, Any]) -> list[str]:
+    """Return the settings that the options of a command change, each `path=value`."""
+    found = list(given["overrides"])
+    for name, path in (("device", "machine.device"), ("out", "settings.runs")):
+        found += [f"{path}={given[name]}"] if given[name] else []
+    return found
+
+
+def _file_of(given: dict[str, Any]) -> str:
+    if not given["file"]:
+        raise ConfigError("train needs a CONFIG, or --resume RUN")
+    return str(given["file"])
 
 
 def _check(settings: TrainConfig, name: str, *, fresh: bool) -> None:

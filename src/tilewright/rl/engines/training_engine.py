@@ -51,6 +51,10 @@ class TrainingEngine:
     """The command that makes the right environment."""
     check_rl: Check
     train_rl: Training
+    settings_text: Callable[[TrainConfig], str] | None = None
+    """Returns the engine's own settings, a line for each, with their origins."""
+    flags: Callable[[TrainConfig, Path], list[str]] | None = None
+    """Returns the arguments of the engine's own command for a run in a folder."""
 
     def require_packages(self) -> None:
         """Refuse an environment without the packages of this engine.

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.rl.engines.training_engine import TrainingEngine
+from tilewright.rl.engines.verl.verl_settings import flags_of, verl_settings
 from tilewright.rl.training_config import TrainConfig
 
 VERSION = "0.9.1"
@@ -33,6 +34,16 @@ def _train(
     return train_rl(config, folder, note, reached=reached)
 
 
+def _settings_text(config: TrainConfig) -> str:
+    from tilewright.rl.engines.verl.launch import resolved_text
+
+    return resolved_text(verl_settings(config, Path("RUN")))
+
+
+def _flags(config: TrainConfig, folder: Path) -> list[str]:
+    return flags_of(verl_settings(config, folder.resolve()))
+
+
 ENGINE = TrainingEngine(
     summary="verl: several GPUs and nodes, with a server that samples",
     needed={"verl": VERSION, "ray": "", "TransferQueue": ""},
@@ -40,4 +51,6 @@ ENGINE = TrainingEngine(
     install="pip install 'tilewright[verl]' in an environment without trl",
     check_rl=_check,
     train_rl=_train,
+    settings_text=_settings_text,
+    flags=_flags,
 )

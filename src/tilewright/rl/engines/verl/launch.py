@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import json
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
 import hydra
 import ray
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from verl.trainer import main_ppo
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.utils.config import validate_config
 
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
 from tilewright.rl.engines.verl.names import ACTOR
+from tilewright.rl.engines.verl.verl_settings import VerlSetting, flags_of
 from tilewright.rl.training_session import Note, Reached
 
 POLL_S = 0.5
@@ -32,6 +35,7 @@ def resolved(flags: Sequence[str]) -> DictConfig:
     folder = str(Path(main_ppo.__file__).parent / "config")
     with (
         boundary(ConfigError, "verl refuses its settings"),
+        redirect_stdout(io.StringIO()),
         hydra.initialize_config_dir(folder, version_base=None),
     ):
         found = hydra.compose("ppo_trainer", overrides=list(flags))
@@ -43,8 +47,35 @@ def resolved(flags: Sequence[str]) -> DictConfig:
     return found
 
 
-def run_trainer(config: DictConfig, note: Note, reached: Reached) -> dict[str, Any]:
+def resolved_text(settings: Sequence[VerlSetting]) -> str:
+    """Return verl's whole configuration, a line for each value with its origin."""
+    sources = {setting.path.lstrip("+"): setting.source for setting in settings}
+    tree = OmegaConf.to_container(resolved(flags_of(settings)), resolve=True)
+    lines = []
+    for path, value in _leaves(tree, ""):
+        # A list or a mapping that we set as a whole is one value of ours.
+        own = next((name for name in _prefixes(path) if name in sources), None)
+        lines.append(f"{path}: {json.dumps(value)}  # {sources[own] if own else 'verl'}")
+    return "\n".join(lines) + "\n"
+
+
+def _leaves(tree: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of omegaconf
+    if not isinstance(tree, dict) or not tree:
+        yield path, tree
+        return
+    for name, value in tree.items():
+        yield from _leaves(value, f"{path}.{name}" if path else str(name))
+
+
+def _prefixes(path: str) -> list[str]:
+    parts = path.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
+def run_trainer(config: DictConfig, log: Path, note: Note, reached: Reached) -> dict[str, Any]:
     """Run verl's trainer until it ends; return the metrics of its last step.
+
+    What verl prints in this process goes to the file `log`.
 
     Raises:
         TilewrightError: the run, or verl, failed.
@@ -54,7 +85,11 @@ def run_trainer(config: DictConfig, note: Note, reached: Reached) -> dict[str, A
     follower = threading.Thread(target=_follow, args=(ended, note, reached, last), daemon=True)
     follower.start()
     try:
-        with boundary(InfrastructureError, "verl"):
+        with (
+            boundary(InfrastructureError, "verl"),
+            log.open("a", encoding="utf-8") as text,
+            redirect_stdout(text),
+        ):
             _run(config)
     finally:
         ended.set()

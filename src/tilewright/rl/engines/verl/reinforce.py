@@ -15,6 +15,8 @@ from tilewright.rl.training_session import Note, Reached
 
 FOLDER = "model"
 """Folder of the trained model in a run folder."""
+LOG = "verl.log"
+"""What verl prints in the process of the command; those of its own processes are Ray's."""
 NEWEST = "latest_checkpointed_iteration.txt"
 """verl's file with the number of the newest complete checkpoint."""
 
@@ -33,7 +35,9 @@ def train_rl(
     """
     require_registered("this process")
     place = folder.resolve()
-    found = run_trainer(resolved(flags_of(verl_settings(config, place))), note, reached)
+    found = run_trainer(
+        resolved(flags_of(verl_settings(config, place))), place / LOG, note, reached
+    )
     model, steps = _publish(place), config.estimator().optimizer.steps
     return {"run": str(folder), "model": str(model), "steps": steps, **found, "best": None}
 

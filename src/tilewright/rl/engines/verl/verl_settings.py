@@ -21,6 +21,7 @@ PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
 NEW = (
     "tilewright",
     "data.tilewright_run",
+    "ray_kwargs.ray_init.log_to_driver",
     f"{ACTOR}.fsdp_config.mixed_precision",
     f"{REFERENCE}.fsdp_config.mixed_precision",
 )
@@ -36,6 +37,16 @@ class VerlSetting:
     path: str
     value: Any
     origin: str
+
+    @property
+    def source(self) -> str:
+        """The section of ours that it follows, in words."""
+        section = self.origin.partition(".")[0]
+        if section in Preset.model_fields:
+            return f"preset, {self.origin}"
+        if section == "machine":
+            return f"machine section, {self.origin}"
+        return f"tilewright, {self.origin}"
 
     @property
     def flag(self) -> str:
@@ -79,6 +90,8 @@ def refuse_unknown_to_verl(config: TrainConfig, preset: Preset) -> None:
         and "its warm-up begins at a rate of 0",
         "overrides.optimizer.skip_without_advantage": optimizer.skip_without_advantage
         and "its optimizer takes each step",
+        "model.lora.rank": config.model.lora.rank > 0
+        and "the checkpoints that it writes have no merged weights",
         "overrides.evaluation.temperature": bool(config.data.held_out)
         and preset.evaluation.temperature == 0
         and "its servers sample at a temperature above 0",
@@ -130,6 +143,8 @@ def _run(config: TrainConfig, folder: Path, preset: Preset) -> Iterator[VerlSett
         "trainer.test_freq", (every or steps) if held_out else -1, "scores.every, data.held_out"
     )
     yield VerlSetting("trainer.val_before_train", False, fixed)
+    # Ray keeps the output of its processes in files of its own.
+    yield VerlSetting("ray_kwargs.ray_init.log_to_driver", False, fixed)
 
 
 def _sampling(config: TrainConfig, preset: Preset) -> Iterator[VerlSetting]:
