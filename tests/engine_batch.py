@@ -12,10 +12,11 @@ from tests.engine_loops import load
 from tests.engine_model import tiny_model
 from tests.training_fixtures import toy
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn
+from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.tokens import TokenSample
 from tilewright.rl.training_config import TrainConfig
-from tilewright.rl.training_metrics import TrainedStep
+from tilewright.rl.training_metrics import TrainedStep, step_metrics
 from tilewright.rl.trajectories import Trajectory
 
 PRESETS, DENOMINATORS = ("paper", "released_code", "tilewright"), ("kept", "planned")
@@ -98,7 +99,9 @@ def _sample(row: dict) -> TokenSample:
     return TokenSample(tuple(row["prompt"]), tuple(row["reply"]), tuple(row["sampler"]), finish)
 
 
-def document(step: TrainedStep, loss: float, grads: dict[str, torch.Tensor]) -> dict:
+def document(
+    step: TrainedStep, preset: Preset, loss: float, grads: dict[str, torch.Tensor]
+) -> dict:
     """Return what an engine found, as JSON."""
     places = [
         (b, t)
@@ -126,6 +129,7 @@ def document(step: TrainedStep, loss: float, grads: dict[str, torch.Tensor]) -> 
         "masks": masks,
         "loss_masks": masks,
         "padding": 0,
+        "figures": step_metrics(step, preset),
         "loss": loss,
         "grads": {name: grad.double().flatten().tolist() for name, grad in grads.items()},
     }

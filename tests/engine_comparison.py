@@ -7,6 +7,8 @@ import numpy as np
 EXACT, LOSS, COSINE, NORM = 1e-9, 1e-6, 0.99999, 1e-4
 """Most difference of advantages and weights; of the loss, relative; least cosine of the gradient;
 most difference of its norm, relative."""
+FIGURE = 1e-4
+"""Most relative difference of a figure of a step between the engines."""
 FLOAT32 = 1e-6
 """Most difference of a reward, which verl keeps in float32. No advantage is computed from it."""
 
@@ -49,12 +51,24 @@ def differences(found: dict, wanted: dict) -> list[str]:
             parts.append(name)
     if abs(found["loss"] - wanted["loss"]) > LOSS * max(abs(wanted["loss"]), 1e-12):
         parts.append("loss")
+    if "figures" in wanted and not same_figures(found["figures"], wanted["figures"]):
+        parts.append("figures")
     cosine, norm = gradient_agreement(found["grads"], wanted["grads"])
     if not cosine > COSINE:
         parts.append("direction of the gradient")
     if not norm < NORM:
         parts.append("norm of the gradient")
     return parts
+
+
+def same_figures(found: dict, wanted: dict) -> bool:
+    """Tell whether two steps have one table of figures, but for the rounding of float32."""
+    return found.keys() == wanted.keys() and all(
+        (found[name] is None) == (wanted[name] is None)
+        and abs((found[name] or 0.0) - (wanted[name] or 0.0))
+        <= max(FLOAT32, FIGURE * abs(wanted[name] or 0.0))
+        for name in wanted
+    )
 
 
 def gradient_agreement(found: dict, wanted: dict) -> tuple[float, float]:

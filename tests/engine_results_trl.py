@@ -36,7 +36,7 @@ def result(folder: Path, case: Case) -> dict:
     trainer._end_step()
     grads = {name: weight.grad for name, weight in model.named_parameters()}
     assert trainer.trained is not None
-    return document(trainer.trained, float(sum(losses)), grads)
+    return document(trainer.trained, preset, float(sum(losses)), grads)
 
 
 def main() -> None:

@@ -141,7 +141,7 @@ class Bench:
         loss, grads, passes = self._update(data)
         return (
             {"passes": passes}
-            | document(step, loss, grads)
+            | document(step, preset, loss, grads)
             | _written(data, places, columns["rm_scores"], step)
         )
 

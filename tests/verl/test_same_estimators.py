@@ -57,6 +57,7 @@ def test_trl_agrees_with_the_loops(trl, loops):
 def test_verl_agrees_with_the_loops_and_with_trl(verl, trl, loops):
     assert {name: differences(verl[name], loops[name]) for name in BY_NAME} == NONE
     assert {name: differences(verl[name], trl[name]) for name in BY_NAME} == NONE
+    assert len(verl[CASES[0].name]["figures"]) > 50
     for name, case in BY_NAME.items():
         assert (verl[name]["passes"] > 1) == (case.rows < 24), "one micro-batch, or several"
 

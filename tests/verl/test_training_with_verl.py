@@ -157,6 +157,20 @@ def test_a_plug_in_that_is_not_loaded_is_refused_by_place(folder):
     assert not (folder / "unplugged").exists() or not list((folder / "unplugged").iterdir())
 
 
+def test_mismatch_rejection_that_keeps_nothing_ends_the_run_and_keeps_its_verdicts(folder):
+    mismatch = {"level": "turn", "low": 1.5, "high": 2.0}
+    config = write_config(folder, "mismatched")
+    tree = yaml.safe_load(config.read_text(encoding="utf-8"))
+    tree["overrides"]["mismatch"] = mismatch
+    config.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    done = run(str(config))
+    assert done.returncode == 2, done.stderr[-3000:]
+    assert "mismatch rejection kept none of 24 turns" in done.stderr
+    assert "to resume: tilewright train rl --resume" in done.stderr
+    (place,) = (folder / "mismatched").iterdir()
+    assert len(turns(place)) == 24
+
+
 @pytest.mark.parametrize(
     ("change", "status", "text"),
     [

@@ -1,4 +1,4 @@
-"""What a run does in each step, whatever the engine: rollouts, metrics, scores, warnings."""
+"""The parts of each step that every engine shares: rollouts, metrics, scores, warnings."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _prefixes(path: str) -> list[str]:
 def run_trainer(config: DictConfig, log: Path, note: Note, reached: Reached) -> dict[str, Any]:
     """Run verl's trainer until it ends; return the metrics of its last step.
 
-    What verl prints in this process goes to the file `log`.
+    The file `log` gets the output of verl in this process.
 
     Raises:
         TilewrightError: the run, or verl, failed.
@@ -127,14 +127,12 @@ def _follow(ended: threading.Event, note: Note, reached: Reached, last: dict[str
 
 
 def _own(error: BaseException) -> TilewrightError:
-    """Return the failure of ours that Ray carried here, or one that names Ray's."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, TilewrightError):
-            return type(cause)(str(cause).partition("\n")[0] if _is_ray(cause) else str(cause))
-        cause = getattr(cause, "cause", None) or cause.__cause__
-    return InfrastructureError(f"verl failed: {str(error).strip().splitlines()[-1]}")
-
-
-def _is_ray(error: BaseException) -> bool:
-    return isinstance(error, ray.exceptions.RayError)
+    """Return the failure of ours that Ray carried here, or one that names the failure of verl."""
+    found = error
+    # A failure that passes several processes is wrapped once in each.
+    while isinstance(found, ray.exceptions.RayTaskError) and found.cause is not None:
+        found = found.cause
+    if isinstance(found, TilewrightError):
+        return found
+    text = str(found).strip().splitlines() or [""]
+    return InfrastructureError(f"verl failed: {type(found).__name__}: {text[-1]}")

@@ -1,4 +1,4 @@
-"""The data set of verl: a number for each prompt of each step. The run knows what it stands for."""
+"""The data set of verl: a number for each prompt of each step. The run has the prompts."""
 
 from __future__ import annotations
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import RecordError, writing
 from tilewright.rl.engines.verl.launch import resolved, run_trainer
+from tilewright.rl.engines.verl.published_model import publish
 from tilewright.rl.engines.verl.registration import require_registered
 from tilewright.rl.engines.verl.verl_settings import flags_of, verl_settings
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_session import Note, Reached
 
-FOLDER = "model"
-"""Folder of the trained model in a run folder."""
 LOG = "verl.log"
-"""What verl prints in the process of the command; those of its own processes are Ray's."""
-NEWEST = "latest_checkpointed_iteration.txt"
-"""verl's file with the number of the newest complete checkpoint."""
+"""The output of verl in the process of the command. Ray keeps that of other processes."""
 
 
 def train_rl(
@@ -38,22 +33,8 @@ def train_rl(
     found = run_trainer(
         resolved(flags_of(verl_settings(config, place))), place / LOG, note, reached
     )
-    model, steps = _publish(place), config.estimator().optimizer.steps
+    lora = config.model.lora
+    scale = lora.alpha / lora.rank if lora.rank else None
+    model = publish(place, Path(config.model.path), scale)
+    steps = config.estimator().optimizer.steps
     return {"run": str(folder), "model": str(model), "steps": steps, **found, "best": None}
-
-
-def _publish(folder: Path) -> Path:
-    """Copy the weights of the last checkpoint to RUN/model; return that folder."""
-    checkpoints = folder / "checkpoints"
-    newest = checkpoints / NEWEST
-    if not newest.exists():
-        raise RecordError(f"{checkpoints}: verl left no checkpoint")
-    step = newest.read_text(encoding="utf-8").strip()
-    source = checkpoints / f"global_step_{step}" / "actor" / "huggingface"
-    target, fresh = folder / FOLDER, folder / f"{FOLDER}.new"
-    with writing(target):
-        for old in (fresh, target):
-            shutil.rmtree(old, ignore_errors=True)
-        shutil.copytree(source, fresh)
-        fresh.replace(target)
-    return target

@@ -90,8 +90,6 @@ def refuse_unknown_to_verl(config: TrainConfig, preset: Preset) -> None:
         and "its warm-up begins at a rate of 0",
         "overrides.optimizer.skip_without_advantage": optimizer.skip_without_advantage
         and "its optimizer takes each step",
-        "model.lora.rank": config.model.lora.rank > 0
-        and "the checkpoints that it writes have no merged weights",
         "overrides.evaluation.temperature": bool(config.data.held_out)
         and preset.evaluation.temperature == 0
         and "its servers sample at a temperature above 0",
@@ -216,6 +214,8 @@ def _update(config: TrainConfig, preset: Preset) -> Iterator[VerlSetting]:
     lora = config.model.lora
     yield VerlSetting(f"{MODEL}.lora_rank", lora.rank, "model.lora.rank")
     yield VerlSetting(f"{MODEL}.lora_alpha", lora.alpha, "model.lora.alpha")
+    # Servers get merged weights, so that they compute what the trainer computes.
+    yield VerlSetting(f"{MODEL}.lora.merge", lora.rank > 0, "model.lora.rank")
     yield VerlSetting(f"{MODEL}.target_modules", _targets(lora.targets), "model.lora.targets")
     recomputed = machine.gradient_checkpointing
     yield VerlSetting(

@@ -66,7 +66,6 @@ def test_verl_neither_weighs_nor_rejects_nor_steps_twice(tmp_path, preset):
         "overrides.optimizer.skip_without_advantage=true",
         "overrides.evaluation.temperature=0",
         "machine.sampler=generate",
-        "model.lora.rank=8",
     ],
 )
 def test_a_setting_that_verl_cannot_apply_is_named(tmp_path, change):
