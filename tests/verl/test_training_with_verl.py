@@ -29,7 +29,7 @@ WITHOUT_GPU = {
     "actor_rollout_ref.actor.use_torch_compile": False,
     "actor_rollout_ref.actor.fsdp_config.use_torch_compile": False,
     "actor_rollout_ref.rollout.free_cache_engine": False,
-    "ray_kwargs.ray_init.num_cpus": 32,
+    "ray_kwargs.ray_init.num_cpus": 12,
     "transfer_queue.backend.SimpleStorage.num_data_storage_units": 2,
 }
 

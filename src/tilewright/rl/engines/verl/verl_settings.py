@@ -233,6 +233,8 @@ def _machine(machine: MachineSection, preset: Preset) -> Iterator[VerlSetting]:
     yield VerlSetting(
         f"{ROLLOUT}.gpu_memory_utilization", machine.server_memory, "machine.server_memory"
     )
+    # No row asks for a reward of verl.
+    yield VerlSetting("reward.num_workers", 1, "the run has the rewards")
     workers = math.gcd(8, preset.sampling.prompts)
     yield VerlSetting(f"{ROLLOUT}.agent.num_workers", workers, "sampling.prompts")
     yield VerlSetting(f"{ACTOR}.strategy", machine.shard, "machine.shard")
