@@ -12,7 +12,7 @@ from tensordict import TensorDict
 from verl.experimental.agent_loop import AgentLoopOutput
 
 from tilewright.rl import training_step
-from tilewright.rl.engines.verl import agent_loop, trainer
+from tilewright.rl.engines.verl import agent_loop, turn_trainer
 from tilewright.rl.engines.verl.row_targets import RowTarget
 from tilewright.rl.presets import Preset
 
@@ -51,12 +51,12 @@ def _by_position():
 
 
 def _loss_mask_left():
-    real = trainer.fields_of
+    real = turn_trainer.fields_of
 
     def fields(targets: list[RowTarget]) -> TensorDict:
         return real(targets).exclude("loss_mask")
 
-    return patch.object(trainer, "fields_of", fields)
+    return patch.object(turn_trainer, "fields_of", fields)
 
 
 def _copied_reward():
@@ -69,14 +69,14 @@ def _copied_reward():
 
 
 def _weighted_padding():
-    real = trainer.row_targets
+    real = turn_trainer.row_targets
 
     def targets(places, lengths, rows) -> list[RowTarget]:
         found = real(places, lengths, rows)
         ones = [RowTarget(torch.ones_like(t.mask), torch.ones_like(t.advantages)) for t in found]
         return [ones[n] if place is None else found[n] for n, place in enumerate(places)]
 
-    return patch.object(trainer, "row_targets", targets)
+    return patch.object(turn_trainer, "row_targets", targets)
 
 
 FAULTS = {

@@ -28,7 +28,7 @@ from tests.engine_batch import CASES, Case, document, settings, stored_batch, wr
 from tests.engine_faults import FAULTS, UNPLANTED, Fault
 from tests.engine_model import END, movement, tiny_model
 from tilewright.errors import TilewrightError
-from tilewright.rl.engines.verl import agent_loop, trainer
+from tilewright.rl.engines.verl import agent_loop, turn_trainer
 from tilewright.rl.engines.verl.launch import resolved
 from tilewright.rl.engines.verl.run_service import PlayedTurn
 from tilewright.rl.engines.verl.verl_settings import flags_of, verl_settings
@@ -99,7 +99,7 @@ class Bench:
         machine = config.machine.model_copy(update={"gpus": ranks, "verl": WITHOUT_GPU})
         config = config.model_copy(update={"machine": machine})
         run = folder / "run"
-        found = resolved([*flags_of(verl_settings(config, run)), "trainer.device=cpu"])
+        found = resolved(flags_of(verl_settings(config, run)))
         self.worker = ActorRolloutRefWorker(found.actor_rollout_ref, role="actor")
         self.worker.init_model()
         self.engine, self.ranks = self.worker.actor.engine, ranks
@@ -121,19 +121,19 @@ class Bench:
         with planted.on():
             stored = rows_of_loops(self.batch, rewards)
             data = tu.list_of_dict_to_tensordict([item["row"] for item in stored])
-            places = trainer.places_of(data, [item["tag"] for item in stored])
+            places = turn_trainer.places_of(data, [item["tag"] for item in stored])
             self._log_probs(data)
             # Another model: the divergence from it is measured, and must not enter the loss.
             data["ref_log_prob"] = data["old_log_probs"] + 0.25
             names = ("old_log_probs", "entropy", "rollout_log_probs", "rm_scores")
             columns = {name: list(data[name].unbind()) for name in names}
             try:
-                step = trainer.estimate(self.batch, places, columns, how, {})
+                step = turn_trainer.estimate(self.batch, places, columns, how, {})
             except TilewrightError as error:
                 return {"refused": str(error)}
             lengths = [len(row) for row in columns["old_log_probs"]]
-            targets = trainer.row_targets(places, lengths, step.rows)
-            for name, column in trainer.fields_of(targets).items():
+            targets = turn_trainer.row_targets(places, lengths, step.rows)
+            for name, column in turn_trainer.fields_of(targets).items():
                 data[name] = column
         for name, weight in self.weights.items():
             moved = self.start[name].detach() + movement(name, tuple(weight.shape))

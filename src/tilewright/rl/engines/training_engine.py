@@ -14,7 +14,7 @@ from tilewright.registry import load
 from tilewright.rl.training_config import TrainConfig
 
 
-class Training(Protocol):
+class EngineTraining(Protocol):
     """Trains until all steps are done, and returns a summary.
 
     `note` receives a line for each step, `reached` each phase, and `on_event` the progress of
@@ -32,7 +32,7 @@ class Training(Protocol):
     ) -> dict[str, Any]: ...
 
 
-class Check(Protocol):
+class EngineCheck(Protocol):
     """Refuses settings with which a training cannot begin, before its run folder exists."""
 
     def __call__(self, config: TrainConfig, *, fresh: bool) -> None: ...
@@ -49,8 +49,8 @@ class TrainingEngine:
     """Packages that cannot be in one environment with it, and the first version of each."""
     install: str
     """The command that makes the right environment."""
-    check_rl: Check
-    train_rl: Training
+    check_rl: EngineCheck
+    train_rl: EngineTraining
     settings_text: Callable[[TrainConfig], str] | None = None
     """Returns the engine's own settings, a line for each, with their origins."""
     flags: Callable[[TrainConfig, Path], list[str]] | None = None

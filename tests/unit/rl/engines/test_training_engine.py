@@ -9,7 +9,7 @@ import pytest
 from tests.training_fixtures import toy
 from tilewright.errors import ConfigError, PluginError
 from tilewright.rl.engines.training_engine import find_engine
-from tilewright.rl.engines.trl.engine import refuse_settings_of_verl
+from tilewright.rl.engines.trl.trl_engine import refuse_settings_of_verl
 
 
 @pytest.mark.reads_settings

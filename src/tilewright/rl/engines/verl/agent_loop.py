@@ -11,8 +11,8 @@ import torch
 from verl.experimental.agent_loop import AgentLoopBase, AgentLoopOutput
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, register
 
-from tilewright.rl.engines.verl.names import ACTOR, AGENT_LOOP
-from tilewright.rl.engines.verl.prompt_exchange import Prompt
+from tilewright.rl.engines.verl.prompt_exchange import SamplingRequest
+from tilewright.rl.engines.verl.registered_names import ACTOR, AGENT_LOOP
 from tilewright.rl.engines.verl.run_service import SCORED, TRAINED, PlayedTurn
 
 
@@ -75,11 +75,13 @@ class TurnLoop(AgentLoopBase):
         # verl counts steps from 1, and scores after the step of its number.
         step = int(fields["global_steps"]) - (kind == TRAINED)
         number = int(fields["index"]) * int(fields["rollouts"]) + int(fields["session_id"])
-        while isinstance(found := await run.next_prompt.remote(kind, step, number), Prompt):
+        while isinstance(
+            found := await run.next_prompt.remote(kind, step, number), SamplingRequest
+        ):
             await self._sample(run, found, name)
         return [output_of(turn, step) for turn in found]
 
-    async def _sample(self, run: Any, prompt: Prompt, name: str) -> None:  # noqa: ANN401 - an actor
+    async def _sample(self, run: Any, prompt: SamplingRequest, name: str) -> None:  # noqa: ANN401 - an actor
         params = {**prompt.sampling, "max_tokens": prompt.reply_tokens, "logprobs": True}
         params["repetition_penalty"] = 1.0
         try:

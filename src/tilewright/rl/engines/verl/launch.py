@@ -18,7 +18,7 @@ from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.utils.config import validate_config
 
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
-from tilewright.rl.engines.verl.names import ACTOR
+from tilewright.rl.engines.verl.registered_names import ACTOR
 from tilewright.rl.engines.verl.verl_settings import VerlSetting, flags_of
 from tilewright.rl.training_session import Note, Reached
 

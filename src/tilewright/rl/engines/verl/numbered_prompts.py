@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.utils.data import Dataset
 
-from tilewright.rl.engines.verl.names import AGENT_LOOP
+from tilewright.rl.engines.verl.registered_names import AGENT_LOOP
 from tilewright.rl.training_config import load_training
 from tilewright.rl.training_run import held_out_count
 

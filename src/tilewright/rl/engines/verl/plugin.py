@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tilewright.rl.engines.verl.agent_loop import TurnLoop
-from tilewright.rl.engines.verl.trainer import TurnTrainer
+from tilewright.rl.engines.verl.turn_trainer import VerlTurnTrainer
 
-__all__ = ["TurnLoop", "TurnTrainer"]
+__all__ = ["TurnLoop", "VerlTurnTrainer"]

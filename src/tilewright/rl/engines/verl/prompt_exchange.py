@@ -21,7 +21,7 @@ from tilewright.rl.tokens import TokenSample
 
 
 @dataclass(frozen=True)
-class Prompt:
+class SamplingRequest:
     """A prompt that an agent loop samples; `ticket` names it in the answer."""
 
     ticket: int
@@ -45,7 +45,7 @@ class PromptExchange:
     ends: frozenset[int]
     """Tokens that end a reply."""
     events: asyncio.AbstractEventLoop
-    _queues: dict[int, asyncio.Queue[Prompt | None]] = field(default_factory=dict)
+    _queues: dict[int, asyncio.Queue[SamplingRequest | None]] = field(default_factory=dict)
     _open: dict[int, tuple[tuple[int, ...], Future[TokenSample]]] = field(default_factory=dict)
     _tickets: itertools.count[int] = field(default_factory=itertools.count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -76,12 +76,12 @@ class PromptExchange:
             ticket, future = next(self._tickets), Future[TokenSample]()
             with self._lock:
                 self._open[ticket] = tuple(ids), future
-            prompt = Prompt(ticket, tuple(ids), sampling.reply_tokens, params)
+            prompt = SamplingRequest(ticket, tuple(ids), sampling.reply_tokens, params)
             self.events.call_soon_threadsafe(self._queue(number).put_nowait, prompt)
             futures.append(future)
         return [future.result() for future in futures]
 
-    async def next_prompt(self, number: int) -> Prompt | None:
+    async def next_prompt(self, number: int) -> SamplingRequest | None:
         """Return the next prompt of the loop of a number; `None`: the batch is complete."""
         return await self._queue(number).get()
 
@@ -105,7 +105,7 @@ class PromptExchange:
         for number in range(loops):
             self._queue(number).put_nowait(None)
 
-    def _queue(self, number: int) -> asyncio.Queue[Prompt | None]:
+    def _queue(self, number: int) -> asyncio.Queue[SamplingRequest | None]:
         with self._lock:
             return self._queues.setdefault(number, asyncio.Queue())
 

@@ -15,7 +15,7 @@ def require_registered(place: str) -> None:
     from verl.experimental.agent_loop.agent_loop import _agent_loop_registry
     from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
 
-    from tilewright.rl.engines.verl.names import AGENT_LOOP, TRAINER
+    from tilewright.rl.engines.verl.registered_names import AGENT_LOOP, TRAINER
 
     if AGENT_LOOP in _agent_loop_registry and TRAINER in TRAINER_REGISTRY:
         return

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.rl.engines.verl.prompt_exchange import Prompt, PromptExchange
+from tilewright.rl.engines.verl.prompt_exchange import PromptExchange, SamplingRequest
 from tilewright.rl.logged_rewards import rewards_by_request
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.tokens import TokenSample
@@ -65,7 +65,9 @@ class RunService:
         """
         return (await asyncio.shield(self._batch(kind, step)))[0]
 
-    async def next_prompt(self, kind: str, step: int, number: int) -> Prompt | list[PlayedTurn]:
+    async def next_prompt(
+        self, kind: str, step: int, number: int
+    ) -> SamplingRequest | list[PlayedTurn]:
         """Return the next prompt of a trajectory's loop, or all its turns at the end of a batch."""
         batch = self._batch(kind, step)
         if (found := await self._prompts().next_prompt(number)) is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ConfigError
-from tilewright.rl.engines.verl.names import AGENT_LOOP, TRAINER
+from tilewright.rl.engines.verl.registered_names import AGENT_LOOP, TRAINER
 from tilewright.rl.presets import Preset
 from tilewright.rl.training_config import MachineSection, TrainConfig
 

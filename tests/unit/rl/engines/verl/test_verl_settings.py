@@ -8,7 +8,7 @@ import pytest
 
 from tests.training_fixtures import toy
 from tilewright.errors import ConfigError
-from tilewright.rl.engines.verl.names import TRAINER
+from tilewright.rl.engines.verl.registered_names import TRAINER
 from tilewright.rl.engines.verl.verl_settings import flags_of, verl_settings
 
 RUN = Path("RUN")

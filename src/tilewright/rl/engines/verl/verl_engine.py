@@ -16,7 +16,7 @@ VERSION = "0.9.1"
 
 
 def _check(config: TrainConfig, *, fresh: bool) -> None:
-    from tilewright.rl.engines.verl.preflight import check_rl
+    from tilewright.rl.engines.verl.cluster_checks import check_rl
 
     check_rl(config, fresh=fresh)
 
@@ -29,7 +29,7 @@ def _train(
     *,
     reached: Callable[[int, int, str], None],
 ) -> dict[str, Any]:
-    from tilewright.rl.engines.verl.reinforce import train_rl
+    from tilewright.rl.engines.verl.verl_training import train_rl
 
     return train_rl(config, folder, note, reached=reached)
 

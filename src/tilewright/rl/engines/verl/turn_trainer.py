@@ -24,7 +24,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
 from tilewright.errors import InfrastructureError, boundary
-from tilewright.rl.engines.verl.names import ACTOR, TRAINER
+from tilewright.rl.engines.verl.registered_names import ACTOR, TRAINER
 from tilewright.rl.engines.verl.registration import require_registered
 from tilewright.rl.engines.verl.row_targets import Place, RowTarget, row_targets
 from tilewright.rl.engines.verl.run_service import SCORED, TRAINED, RunService
@@ -43,7 +43,7 @@ REWARD_ROUNDING = 1e-5
 
 
 @register_trainer(TRAINER)
-class TurnTrainer(PPOTrainerSync):
+class VerlTurnTrainer(PPOTrainerSync):
     """Trains on rollout batches, one optimizer step each. Lifetime: one session."""
 
     def __init__(self, config: Any) -> None:  # noqa: ANN401 - of omegaconf
