@@ -43,6 +43,8 @@ from tilewright.rl.worlds import EVALUATOR
 ENGINE = "tilewright.rl.engines.trl"
 NEEDED = ("trl", "transformers", "datasets", "peft")
 SHOW_HELP = "Print the settings of the engine itself, each with its origin; train nothing."
+PLAN_HELP = "Print the memory that the training takes on its GPUs; train nothing."
+ANYWAY_HELP = "Train a model that is too large by --plan. (machine.anyway)"
 FLAGS_HELP = "Make the run folder, and print the arguments of the engine's own command."
 MAY_CHANGE = (
     "machine.",
@@ -104,6 +106,8 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
 @option("--engine", "NAME", "trl, on one device, or verl, on several GPUs. (engine)")
 @switch("--show", SHOW_HELP, "shown")
 @switch("--flags", FLAGS_HELP, "flagged")
+@switch("--plan", PLAN_HELP, "planned")
+@switch("--anyway", ANYWAY_HELP)
 def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Train a model on the verdicts of its own replies.
 
@@ -112,7 +116,7 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     sample and no evaluation.
     """
     given["overrides"] = [*given["overrides"], *_engine_of(given)]
-    if given["shown"]:
+    if given["shown"] or given["planned"]:
         return _show(given)
     settings, folder = _opened(given, "check_rl")
     engine = find_engine(settings.engine)
@@ -176,9 +180,14 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
 
 
 def _show(given: dict[str, Any]) -> int:
-    """Print the engine's own settings; make no run folder."""
+    """Print the engine's own settings, or its plan of memory; make no run folder."""
     settings = load_training(Path(_file_of(given)), _changes(given))
     engine = find_engine(settings.engine)
+    if given["planned"]:
+        if engine.memory_table is None:
+            raise ConfigError(f"--plan: the engine {settings.engine} has no plan of its memory")
+        click.echo(engine.memory_table(settings), nl=False)
+        return 0
     engine.require_packages()
     if engine.settings_text is None:
         raise ConfigError(f"--show: the engine {settings.engine} has no settings of its own")
@@ -198,11 +207,12 @@ def _flags(engine: TrainingEngine, settings: TrainConfig, folder: Path) -> list[
 
 def _engine_of(given: dict[str, Any]) -> list[str]:
     """Return the engine as a setting; a resumed run keeps its own."""
+    changes = ["machine.anyway=true"] if given["anyway"] else []
     if not given["engine"]:
-        return []
+        return changes
     if given["resumed"]:
         raise ConfigError("--resume keeps the engine of the run; leave out --engine")
-    return [f"engine={given['engine']}"]
+    return [f"engine={given['engine']}", *changes]
 
 
 def _changes(given: dict[str, Any]) -> list[str]:

@@ -102,6 +102,8 @@ class MachineSection(Section):
     """Engine `verl`: how weights, gradients and moments are spread over the GPUs."""
     offload: bool = False
     """Engine `verl`: keep weights and moments in host memory while they are not used."""
+    anyway: bool = False
+    """Engine `verl`: train a model that is too large by `--plan`."""
     verl: dict[str, Any] = Field(default_factory=dict)
     """Engine `verl`: more settings of verl by their path, such as
     `actor_rollout_ref.rollout.max_num_seqs: 512`. A path that verl's own tree lacks begins with

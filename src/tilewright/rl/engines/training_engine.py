@@ -53,6 +53,8 @@ class TrainingEngine:
     train_rl: EngineTraining
     settings_text: Callable[[TrainConfig], str] | None = None
     """Returns the engine's own settings, a line for each, with their origins."""
+    memory_table: Callable[[TrainConfig], str] | None = None
+    """Returns the memory of a training on its GPUs, as a table."""
     flags: Callable[[TrainConfig, Path], list[str]] | None = None
     """Returns the arguments of the engine's own command for a run in a folder."""
 

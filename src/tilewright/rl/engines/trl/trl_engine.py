@@ -34,6 +34,7 @@ def refuse_settings_of_verl(machine: MachineSection) -> None:
         "server_memory": machine.server_memory != default.server_memory,
         "shard": machine.shard != default.shard,
         "offload": machine.offload,
+        "anyway": machine.anyway,
         "verl": bool(machine.verl),
     }
     for name, is_set in found.items():

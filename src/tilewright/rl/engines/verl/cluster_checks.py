@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ConfigError, InfrastructureError, boundary
+from tilewright.rl.engines.verl.memory_plan import GB, plan_memory, read_shape, require_memory
 from tilewright.rl.engines.verl.registration import require_registered
 from tilewright.rl.engines.verl.verl_settings import flags_of, verl_settings
 from tilewright.rl.training_config import MachineSection, TrainConfig
@@ -24,8 +25,11 @@ def check_rl(config: TrainConfig, *, fresh: bool) -> None:
 
     settings = verl_settings(config, Path("RUN"))
     check_devices(config.machine)
-    require_registered("this process")
     _check_model(config.model.path)
+    if config.machine.device == "cuda":
+        plan = plan_memory(read_shape(config.model.path), config.machine, _memory_of_gpu())
+        require_memory(plan, anyway=config.machine.anyway)
+    require_registered("this process")
     resolved(flags_of(settings))
     if fresh:
         find_training_problems(config)
@@ -58,6 +62,12 @@ def check_devices(machine: MachineSection) -> None:
             f"machine.gpus is {machine.gpus} on {machine.nodes} nodes, {wanted} GPUs, and {place} "
             f"{found}"
         )
+
+
+def _memory_of_gpu() -> float:
+    import torch
+
+    return float(torch.cuda.get_device_properties(0).total_memory) / GB
 
 
 def _gpus_here() -> int:

@@ -72,17 +72,16 @@ def _prefixes(path: str) -> list[str]:
     return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
-def run_trainer(config: DictConfig, log: Path, note: Note, reached: Reached) -> dict[str, Any]:
-    """Run verl's trainer until it ends; return the metrics of its last step.
+def run_trainer(config: DictConfig, log: Path, note: Note, reached: Reached) -> None:
+    """Run verl's trainer until it ends.
 
     The file `log` gets the output of verl in this process.
 
     Raises:
         TilewrightError: the run, or verl, failed.
     """
-    last: dict[str, Any] = {}
     ended = threading.Event()
-    follower = threading.Thread(target=_follow, args=(ended, note, reached, last), daemon=True)
+    follower = threading.Thread(target=_follow, args=(ended, note, reached), daemon=True)
     follower.start()
     try:
         with (
@@ -95,7 +94,6 @@ def run_trainer(config: DictConfig, log: Path, note: Note, reached: Reached) -> 
         ended.set()
         follower.join()
         ray.shutdown()
-    return last
 
 
 def _run(config: DictConfig) -> None:
@@ -105,7 +103,7 @@ def _run(config: DictConfig) -> None:
         raise _own(error) from error
 
 
-def _follow(ended: threading.Event, note: Note, reached: Reached, last: dict[str, Any]) -> None:
+def _follow(ended: threading.Event, note: Note, reached: Reached) -> None:
     """Show the notes and the phases of the run until the trainer ends."""
     seen: tuple[int, int, str] | None = None
     over = False
@@ -123,7 +121,6 @@ def _follow(ended: threading.Event, note: Note, reached: Reached, last: dict[str
             if phase is not None and phase != seen:
                 reached(*phase)
                 seen = phase
-            last.update(ray.get(run.summary.remote(), timeout=30))
 
 
 def _own(error: BaseException) -> TilewrightError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from tilewright.rl.training_session import TrainingSession
 
 Batch = tuple[RolloutBatch, dict[str, float]]
 """A batch that was played, and the reward of each judged turn by its request."""
+LAST_LINES_S = 3.0
+"""Seconds in which the command fetches the last lines; verl's own command fetches none."""
 TRAINED, SCORED = "trained", "scored"
 """Kinds of batches: those of a step, and those of held-out problems after a step."""
 
@@ -42,21 +45,33 @@ class RunService:
     """The run and its batches. Lifetime: one session of a run."""
 
     def __init__(self, folder: str) -> None:
-        from transformers import AutoTokenizer, GenerationConfig
-
-        config = load_training(Path(folder) / "run.yaml", recorded=True)
+        self._folder = Path(folder)
         self._notes: deque[str] = deque()
         self._phase: tuple[int, int, str] | None = None
-        self._run = TrainingRun(config, Path(folder), lambda *_: None)
-        self._session = TrainingSession(self._run, self._notes.append, self._reach)
+        self._opened: TrainingRun | None = None
+        self._playing: dict[tuple[str, int], asyncio.Task[Batch]] = {}
+
+    async def open(self) -> None:
+        """Open the run folder, the judge and the tokenizer.
+
+        Raises:
+            TilewrightError: one of them cannot be used.
+        """
+        await asyncio.to_thread(self._open, asyncio.get_running_loop())
+
+    def _open(self, events: asyncio.AbstractEventLoop) -> None:
+        from transformers import AutoTokenizer, GenerationConfig
+
+        config = load_training(self._folder / "run.yaml", recorded=True)
         path = config.model.path
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(path)
+        tokenizer: Any = AutoTokenizer.from_pretrained(path)
         ends = GenerationConfig.from_pretrained(path).eos_token_id
         listed = ends if isinstance(ends, list) else [ends]
-        self._ends = frozenset({*listed, self._tokenizer.eos_token_id} - {None})
-        self._name = f"local:{path}"
-        self._exchange: PromptExchange | None = None
-        self._playing: dict[tuple[str, int], asyncio.Task[Batch]] = {}
+        known = frozenset({*listed, tokenizer.eos_token_id} - {None})
+        self._exchange = PromptExchange(f"local:{path}", tokenizer, known, events)
+        self._run = self._opened = TrainingRun(config, self._folder, lambda *_: None)
+        self._session = TrainingSession(self._run, self._notes.append, self._reach)
+        self._session.sampler = self._exchange
 
     async def play(self, kind: str, step: int) -> RolloutBatch:
         """Return a batch, once it is judged; a second call returns the same batch.
@@ -70,18 +85,18 @@ class RunService:
     ) -> SamplingRequest | list[PlayedTurn]:
         """Return the next prompt of a trajectory's loop, or all its turns at the end of a batch."""
         batch = self._batch(kind, step)
-        if (found := await self._prompts().next_prompt(number)) is not None:
+        if (found := await self._exchange.next_prompt(number)) is not None:
             return found
         played, rewards = await asyncio.shield(batch)
         return _turns(played, rewards, number)
 
     async def bring(self, ticket: int, reply: list[int], logprobs: list[float]) -> None:
         """Take the reply to a prompt."""
-        self._prompts().bring(ticket, reply, logprobs)
+        self._exchange.bring(ticket, reply, logprobs)
 
     async def fail(self, ticket: int, reason: str) -> None:
         """Take the failure of an agent loop."""
-        self._prompts().fail(ticket, reason)
+        self._exchange.fail(ticket, reason)
 
     async def observe(self, step: int, data: TrainedStep, logs: dict[str, float]) -> Values:
         """Record the metrics of a step, from 1, and return them."""
@@ -92,23 +107,18 @@ class RunService:
         lines = [self._notes.popleft() for _ in range(len(self._notes))]
         return lines, self._phase
 
-    async def summary(self) -> dict[str, Any]:
-        """Return the metrics of the last step and of the last score."""
-        return {"last": self._session.last, "held_out": self._session.held_out}
-
     async def close(self) -> None:
-        """Release the judge and the log."""
-        await asyncio.to_thread(self._run.close)
+        """Release the judge and the log, after the last lines were fetched."""
+        if self._opened is not None:
+            await asyncio.to_thread(self._opened.close)
+            self._opened = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_LINES_S):
+                while self._notes:
+                    await asyncio.sleep(0.1)
 
     def _reach(self, done: int, steps: int, phase: str) -> None:
         self._phase = done, steps, phase
-
-    def _prompts(self) -> PromptExchange:
-        if self._exchange is None:
-            events = asyncio.get_running_loop()
-            self._exchange = PromptExchange(self._name, self._tokenizer, self._ends, events)
-            self._session.sampler = self._exchange
-        return self._exchange
 
     def _batch(self, kind: str, step: int) -> asyncio.Task[Batch]:
         if (kind, step) not in self._playing:
@@ -116,7 +126,7 @@ class RunService:
         return self._playing[kind, step]
 
     async def _play(self, kind: str, step: int) -> Batch:
-        exchange, session = self._prompts(), self._session
+        exchange, session = self._exchange, self._session
         play = session.play if kind == TRAINED else session.play_held_out
         try:
             played = await asyncio.to_thread(play, step)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class VerlTurnTrainer(PPOTrainerSync):
         self._how = Estimation(settings.estimator(), settings.seed, settings.settings.reward.checks)
         self._folder = folder
         self._trained: TrainedStep | None = None
+        self._run: Any = None
         self._updating = 0.0
 
     def _build_replay_buffer(self) -> Any:  # noqa: ANN401
@@ -73,8 +75,29 @@ class VerlTurnTrainer(PPOTrainerSync):
             name=ACTOR, num_cpus=0, max_concurrency=100_000, scheduling_strategy=here
         ).remote(self._folder)
         # The data sets need what the run writes at its beginning.
-        ray.get(self._run.progress.remote())
+        ray.get(self._run.open.remote())
         super()._setup()
+
+    def init(self) -> None:
+        """Start all processes; release the judge if one of them fails."""
+        try:
+            super().init()
+        except BaseException:
+            self._close()
+            raise
+
+    def fit(self, agent_loop_manager: Any) -> None:  # noqa: ANN401
+        """Train; then release the judge and the event log."""
+        try:
+            super().fit(agent_loop_manager)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        if self._run is not None:
+            # The failure that ended the training matters, not one of an actor that is gone.
+            with suppress(ray.exceptions.RayError):
+                ray.get(self._run.close.remote())
 
     def on_sample_begin(self) -> None:
         """Wait until the batch is judged; a failure of the judge ends the training here."""

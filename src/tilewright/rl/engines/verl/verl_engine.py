@@ -8,11 +8,14 @@ from typing import Any
 
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.rl.engines.training_engine import TrainingEngine
+from tilewright.rl.engines.verl.memory_plan import plan_memory, plan_table, read_shape
 from tilewright.rl.engines.verl.verl_settings import flags_of, verl_settings
 from tilewright.rl.training_config import TrainConfig
 
 VERSION = "0.9.1"
 """The version of verl whose classes the adapter extends."""
+PLANNED = (80.0, 141.0)
+"""Memory of the GPUs in a plan: H100 and H200, in units of 1e9 bytes."""
 
 
 def _check(config: TrainConfig, *, fresh: bool) -> None:
@@ -40,6 +43,11 @@ def _settings_text(config: TrainConfig) -> str:
     return resolved_text(verl_settings(config, Path("RUN")))
 
 
+def _memory_table(config: TrainConfig) -> str:
+    shape = read_shape(config.model.path)
+    return plan_table([plan_memory(shape, config.machine, memory) for memory in PLANNED])
+
+
 def _flags(config: TrainConfig, folder: Path) -> list[str]:
     return flags_of(verl_settings(config, folder.resolve()))
 
@@ -53,4 +61,5 @@ ENGINE = TrainingEngine(
     train_rl=_train,
     settings_text=_settings_text,
     flags=_flags,
+    memory_table=_memory_table,
 )
