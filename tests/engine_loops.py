@@ -164,9 +164,9 @@ def estimate(batch: dict, preset: str, denominator: str, before: dict) -> dict:
     }
 
 
-def loss_and_slopes(found: dict, before: dict, now: dict) -> tuple[float, dict]:
-    """Return the loss, and its derivative with respect to each log-probability."""
-    loss, slopes = 0.0, {}
+def loss_and_slopes(found: dict, before: dict, now: dict) -> tuple[float, dict, int]:
+    """Return the loss, its derivative by each log-probability, and the dual clips."""
+    loss, slopes, dual = 0.0, {}, 0
     for place in sorted(found["kept"]):
         gain, weight = found["advantages"][place], found["weights"][place]
         row = []
@@ -176,11 +176,11 @@ def loss_and_slopes(found: dict, before: dict, now: dict) -> tuple[float, dict]:
             value = max(-ratio * gain, -clipped * gain)
             slope = -ratio * gain if -ratio * gain >= -clipped * gain else 0.0
             if gain < 0.0 and value > -DUAL * gain:
-                value, slope = -DUAL * gain, 0.0
+                value, slope, dual = -DUAL * gain, 0.0, dual + 1
             loss += weight * value
             row.append(weight * slope)
         slopes[place] = row
-    return loss, slopes
+    return loss, slopes, dual
 
 
 def turns_in(batch: dict) -> dict:
@@ -205,7 +205,7 @@ def results() -> dict:
     for preset in PRESETS:
         for denominator in ("kept", "planned"):
             case = estimate(batch, preset, denominator, before)
-            loss, slopes = loss_and_slopes(case, before, now)
+            loss, slopes, dual = loss_and_slopes(case, before, now)
             model.zero_grad()
             total = sum(
                 (now[at] * torch.tensor(row, dtype=torch.float64)).sum()
@@ -215,5 +215,10 @@ def results() -> dict:
             grads = {name: w.grad.double().numpy().copy() for name, w in model.named_parameters()}
             ratios = [math.exp((p - q).item()) for at in case["kept"]
                       for p, q in zip(now[at], before[at], strict=True)]  # fmt: skip
-            found[preset, denominator] = case | {"loss": loss, "grads": grads, "ratios": ratios}
+            found[preset, denominator] = case | {
+                "loss": loss,
+                "grads": grads,
+                "ratios": ratios,
+                "dual": dual,
+            }
     return found
