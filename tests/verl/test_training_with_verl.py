@@ -18,6 +18,8 @@ import yaml
 pytest.importorskip("verl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
 
+from safetensors.torch import load_file
+
 from tests.training_fixtures import toy, write_model
 from tests.verl.processes_of_engines import ON_CPU, ROOT
 from tilewright.records.event_log import read_events, turns_of
@@ -216,6 +218,20 @@ def test_the_command_of_verl_runs_the_same_training(folder):
     assert done.returncode == 0, done.stderr[-3000:]
     (place,) = (folder / "flagged").iterdir()
     assert [at for batch, at in steps(place) if batch.startswith("step")] == [1, 2, 3]
+
+
+def test_adapters_are_trained_and_merged_into_the_model(folder):
+    config = write_config(
+        folder, "adapters", model={"path": str(folder / "model"), "lora": {"rank": 4}}
+    )
+    done = run(str(config), "--json")
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    assert found["last"]["kept_mismatch"] == 1.0, "the server has the merged weights"
+    before, after = (
+        load_file(Path(place) / "model.safetensors") for place in (folder / "model", found["model"])
+    )
+    assert before.keys() == after.keys()
 
 
 def test_two_ranks_train(folder):
