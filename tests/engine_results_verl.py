@@ -121,7 +121,7 @@ class Bench:
         with planted.on():
             stored = rows_of_loops(self.batch, rewards)
             data = tu.list_of_dict_to_tensordict([item["row"] for item in stored])
-            places = turn_trainer.places_of(data, [item["tag"] for item in stored])
+            places = turn_trainer.places_of(data, ["is_padding" in item["tag"] for item in stored])
             self._log_probs(data)
             # Another model: the divergence from it is measured, and must not enter the loss.
             data["ref_log_prob"] = data["old_log_probs"] + 0.25

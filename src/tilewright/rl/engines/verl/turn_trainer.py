@@ -55,6 +55,7 @@ class VerlTurnTrainer(PPOTrainerSync):
         self._folder = folder
         self._trained: TrainedStep | None = None
         self._run: Any = None
+        self._padding: frozenset[str] = frozenset()
         self._updating = 0.0
 
     def _build_replay_buffer(self) -> Any:  # noqa: ANN401
@@ -99,6 +100,12 @@ class VerlTurnTrainer(PPOTrainerSync):
             with suppress(ray.exceptions.RayError):
                 ray.get(self._run.close.remote())
 
+    def _balance_batch(self, batch: Any, metrics: dict[str, Any], **more: Any) -> Any:  # noqa: ANN401
+        batch = super()._balance_batch(batch, metrics, **more)
+        pairs = zip(batch.keys, batch.tags, strict=True)
+        self._padding = frozenset(key for key, tag in pairs if tag.get("is_padding"))
+        return batch
+
     def on_sample_begin(self) -> None:
         """Wait until the batch is judged; a failure of the judge ends the training here."""
         super().on_sample_begin()
@@ -136,7 +143,7 @@ class VerlTurnTrainer(PPOTrainerSync):
             keys=batch.keys, partition_id=batch.partition_id, select_fields=fields
         )
         self._seconds["log_probs"] = time.monotonic() - self._sampled
-        places = places_of(data, batch.tags)
+        places = places_of(data, [key in self._padding for key in batch.keys])
         columns = {name: list(data[name].unbind()) for name in fields[2:]}
         self._trained = estimate(self._played, places, columns, self._how, self._seconds)
         lengths = [len(row) for row in columns["old_log_probs"]]
@@ -175,11 +182,13 @@ class VerlTurnTrainer(PPOTrainerSync):
         return {}
 
 
-def places_of(data: Any, tags: Sequence[dict[str, Any]]) -> list[Place]:  # noqa: ANN401 - a table
-    """Return the places of rows by the numbers that they carry, never by their order."""
-    numbers = zip(list(data["trajectory"]), list(data["turn"]), tags, strict=True)
-    # A padding row is a copy of another row, numbers included; its tag tells them apart.
-    return [None if tag.get("is_padding") else (int(b), int(t)) for b, t, tag in numbers]
+def places_of(data: Any, padding: Sequence[bool]) -> list[Place]:  # noqa: ANN401 - a table
+    """Return the places of rows by the numbers that they carry, never by their order.
+
+    A padding row is a copy of another row, numbers included; `padding` tells them apart.
+    """
+    numbers = zip(list(data["trajectory"]), list(data["turn"]), padding, strict=True)
+    return [None if added else (int(b), int(t)) for b, t, added in numbers]
 
 
 def estimate(

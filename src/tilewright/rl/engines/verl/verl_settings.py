@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.errors import ConfigError
 from tilewright.rl.engines.verl.registered_names import AGENT_LOOP, TRAINER
-from tilewright.rl.presets import Preset
+from tilewright.rl.presets import Preset, SamplingSection
 from tilewright.rl.training_config import MachineSection, TrainConfig
 
 ACTOR, ROLLOUT, REFERENCE, MODEL = (
@@ -99,19 +99,8 @@ def refuse_unknown_to_verl(config: TrainConfig, preset: Preset) -> None:
             raise ConfigError(f"{path}: the engine verl cannot apply it: {reason}")
     if not loss.clip_low < 1.0:
         raise ConfigError("overrides.loss.clip_low: the engine verl needs a value below 1")
-    _check_shape(machine, preset)
-
-
-def _check_shape(machine: MachineSection, preset: Preset) -> None:
     if machine.sampler == "generate":
         raise ConfigError("machine.sampler: the engine verl samples with vllm or sglang")
-    ranks, section = machine.gpus * machine.nodes, preset.sampling
-    rows = section.prompts * section.rollouts * section.turns
-    if rows % ranks:
-        raise ConfigError(
-            f"overrides.sampling: {section.prompts} prompts, {section.rollouts} rollouts and "
-            f"{section.turns} turns make {rows} rows, which {ranks} GPUs cannot share equally"
-        )
 
 
 def _run(config: TrainConfig, folder: Path, preset: Preset) -> Iterator[VerlSetting]:
@@ -189,8 +178,7 @@ def _estimator(preset: Preset) -> Iterator[VerlSetting]:
 def _update(config: TrainConfig, preset: Preset) -> Iterator[VerlSetting]:
     section, optimizer, machine = preset.sampling, preset.optimizer, config.machine
     one = "one optimizer step for each batch"
-    # verl multiplies it by the rollouts. All rows of a batch fit, and padding rows fill it.
-    yield VerlSetting(f"{ACTOR}.ppo_mini_batch_size", section.prompts * section.turns, one)
+    yield VerlSetting(f"{ACTOR}.ppo_mini_batch_size", _mini_batch(section, machine), one)
     yield VerlSetting(f"{ACTOR}.ppo_epochs", 1, one)
     yield VerlSetting(f"{ACTOR}.use_dynamic_bsz", True, "machine.train_batch_size")
     tokens = machine.train_batch_size * section.context_tokens
@@ -221,6 +209,15 @@ def _update(config: TrainConfig, preset: Preset) -> Iterator[VerlSetting]:
     yield VerlSetting(
         f"{MODEL}.enable_gradient_checkpointing", recomputed, "machine.gradient_checkpointing"
     )
+
+
+def _mini_batch(section: SamplingSection, machine: MachineSection) -> int:
+    """Return the least mini-batch that holds all rows of a batch, in equal shares of the GPUs.
+
+    verl multiplies it by the rollouts, and padding rows fill it.
+    """
+    step = math.lcm(section.rollouts, machine.gpus * machine.nodes) // section.rollouts
+    return math.ceil(section.prompts * section.turns / step) * step
 
 
 def _machine(machine: MachineSection, preset: Preset) -> Iterator[VerlSetting]:

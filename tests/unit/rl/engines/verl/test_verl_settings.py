@@ -89,9 +89,15 @@ def test_no_setting_of_verl_may_replace_a_part_of_the_estimator(tmp_path, path):
         values(toy(tmp_path, f"machine.verl={{{path}: token}}"))
 
 
-def test_rows_that_the_gpus_cannot_share_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="16 rows, which 3 GPUs"):
-        values(toy(tmp_path, "machine.gpus=3"))
+@pytest.mark.parametrize("gpus", [1, 2, 3, 5, 8, 16, 64])
+@pytest.mark.parametrize("rollouts", [3, 4])
+def test_one_mini_batch_holds_all_rows_in_equal_shares(tmp_path, gpus, rollouts):
+    change = f"overrides.sampling.rollouts={rollouts}"
+    found = values(toy(tmp_path, f"machine.gpus={gpus}", change))
+    rows = found["actor_rollout_ref.actor.ppo_mini_batch_size"] * rollouts
+    assert rows >= 2 * 2 * rollouts
+    assert rows % gpus == 0
+    assert rows - gpus * rollouts < 2 * 2 * rollouts, "no larger than it must be"
 
 
 def test_flags_are_words_without_spaces(tmp_path):
