@@ -173,6 +173,18 @@ def test_mismatch_rejection_that_keeps_nothing_ends_the_run_and_keeps_its_verdic
     assert len(turns(place)) == 24
 
 
+def test_a_worker_without_the_plug_in_is_refused_before_it_samples(folder):
+    config = write_config(folder, "half")
+    tree = yaml.safe_load(config.read_text(encoding="utf-8"))
+    name = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_PLUGINS"
+    tree["machine"]["verl"][name] = "none"
+    config.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    done = run(str(config))
+    assert done.returncode == 2, done.stderr[-3000:]
+    assert "has not loaded the plug-in of tilewright in the trainer's process" in done.stderr
+    assert not list((folder / "half").iterdir()), "a run that sampled nothing leaves no folder"
+
+
 @pytest.mark.parametrize(
     ("change", "status", "text"),
     [

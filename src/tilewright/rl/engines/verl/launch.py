@@ -19,6 +19,7 @@ from verl.utils.config import validate_config
 
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
 from tilewright.rl.engines.verl.registered_names import ACTOR
+from tilewright.rl.engines.verl.registration import require_registered
 from tilewright.rl.engines.verl.verl_settings import VerlSetting, flags_of
 from tilewright.rl.training_session import Note, Reached
 
@@ -96,9 +97,21 @@ def run_trainer(config: DictConfig, log: Path, note: Note, reached: Reached) -> 
         ray.shutdown()
 
 
+_TaskRunner: Any = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class
+
+
+class CheckedTaskRunner(_TaskRunner):  # type: ignore[misc]
+    """verl's own runner, in a process that has our plug-in. Lifetime: one session."""
+
+    def run(self, config: DictConfig) -> None:
+        """Run the training, or refuse this process before verl looks for the trainer."""
+        require_registered("the trainer's process")
+        super().run(config)
+
+
 def _run(config: DictConfig) -> None:
     try:
-        main_ppo.run_ppo(config, task_runner_class=main_ppo.TaskRunnerV1)
+        main_ppo.run_ppo(config, task_runner_class=ray.remote(CheckedTaskRunner))
     except ray.exceptions.RayError as error:
         raise _own(error) from error
 
