@@ -39,6 +39,8 @@ OLDEST := .venv-torch-$(OLDEST_TORCH)
 LIBRARY ?=
 RESULTS ?= out/audit/audit.jsonl
 PAGES   ?= out/audit/pages
+# The environment of the engine verl, which no environment of the engine trl can be.
+VERL := .venv-verl
 
 # A clone of KernelBench for `make test-integrations`, and an environment with what its scripts need.
 KERNELBENCH_CLONE ?=
@@ -53,7 +55,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch test-integrations test-kernelbench test-loggers rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars audit audit-pages coverage clean
+.PHONY: help install venv demo test services test-all check lint types imports pages fragments fix docs docs-site pictures changelog oldest-torch verl test-verl test-integrations test-kernelbench test-loggers rehearsals corpus attacks attacks-sample bars originals bench-counts gpu-check gpu-bars audit audit-pages coverage clean
 .DELETE_ON_ERROR:
 # make would remove what a chain of its rules made.
 .PRECIOUS: .venv-integration-%/installed
@@ -150,7 +152,7 @@ attacks: $(STAMP)  ## evaluate the red-team suite, and print what each attack ga
 attacks-sample: $(STAMP)  ## evaluate 12 attacks and 8 honest files of it, chosen by the commit
 	$(BIN)/python -m benchmarks.attacks.red_team --sample 12,8 --commit "$$(git rev-parse HEAD 2> /dev/null)" --seconds 60 --store out/attacks-sample.jsonl
 
-# All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|study_kills|recipe_kills|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train|nano|recipes
+# All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|study_kills|recipe_kills|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train|engines|nano|recipes
 bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME measures one
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
@@ -162,6 +164,18 @@ rehearsals: $(STAMP)  ## run all recipes, the study nano-rehearsal, and two muta
 
 # Each package has an environment of its own, which the first run installs: some 5 GB in all.
 # ONLY=openenv runs the tests of one package.
+$(VERL)/installed: pyproject.toml constraints-verl.txt
+	test -x $(VERL)/bin/python || $(PYTHON) -m venv $(VERL)
+	$(VERL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-verl.txt \
+	    -e '.[verl]' hypothesis pytest pytest-timeout
+	@touch $@
+
+verl: $(VERL)/installed  ## install the engine verl into .venv-verl
+
+# pytest-asyncio comes with verl, and its warnings are errors here.
+test-verl: $(STAMP) $(VERL)/installed  ## run the tests of the engine verl, and compare it with the engine trl
+	TILEWRIGHT_TRL_PYTHON=$(abspath $(BIN)/python) $(VERL)/bin/python -m pytest -q -p no:asyncio tests/verl $(ARGS)
+
 test-integrations: $(STAMP) $(if $(ONLY),test-integration-$(ONLY),$(PACKAGES:%=test-integration-%) test-kernelbench)  ## run the tests of integrations with their packages
 
 .venv-integration-%/installed: pyproject.toml

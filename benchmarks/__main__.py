@@ -43,6 +43,7 @@ BARS = {
     "nano": "training.nano",
     "recipes": "training.recipes",
     "train": "training.cpu_training",
+    "engines": "training.engines",
 }
 """The module of each bar, by the name that `--only` takes. Its function `run` measures the bar."""
 

@@ -18,9 +18,19 @@ from typing import Any
 
 from tilewright.errors import PluginError, boundary, suggestion
 
-KINDS = ("checks", "languages", "problem_sets", "recipes", "rewards", "strategies", "worlds")
+KINDS = (
+    "checks",
+    "engines",
+    "languages",
+    "problem_sets",
+    "recipes",
+    "rewards",
+    "strategies",
+    "worlds",
+)
 _ONE_OF = {
     "checks": "check",
+    "engines": "engine",
     "languages": "language",
     "problem_sets": "problem set",
     "recipes": "recipe",

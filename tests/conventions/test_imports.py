@@ -77,14 +77,21 @@ def test_only_the_judge_the_runner_the_wire_and_training_import_torch():
     assert not wrong
 
 
-def test_only_the_trl_engine_imports_trl():
-    theirs = {"trl", "peft", "accelerate", "datasets", "tokenizers"}
+@pytest.mark.parametrize(
+    ("engine", "theirs"),
+    [
+        ("trl", {"trl", "peft", "accelerate", "datasets", "tokenizers"}),
+        ("verl", {"verl", "hydra", "omegaconf", "tensordict", "transfer_queue"}),
+        ("*", {"transformers"}),
+    ],
+)
+def test_only_an_engine_imports_its_packages(engine, theirs):
     wrong = [
         f"{name_of(path)}: {module}"
         for path in python_files(under=SOURCE / "rl")
-        if not path.is_relative_to(SOURCE / "rl" / "engines" / "trl")
+        if not path.match(f"rl/engines/{engine}/*.py")
         for module in sorted(imports(path))
-        if module.partition(".")[0] in theirs | {"transformers"}
+        if module.partition(".")[0] in theirs
     ]
     assert not wrong
 

@@ -15,7 +15,15 @@ from typing import Any
 import click
 
 from tilewright import config
-from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready_to_judge
+from tilewright.cli.options import (
+    JSON,
+    RESUME,
+    group,
+    option,
+    overrides,
+    ready_to_judge,
+    switch,
+)
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.run_output import check_unchanged
@@ -27,15 +35,20 @@ from tilewright.errors import ConfigError, writing
 from tilewright.integrations.run_loggers import check_loggers, logged
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.run_folder import create_run
+from tilewright.rl.engines.training_engine import TrainingEngine, find_engine
 from tilewright.rl.training_config import TrainConfig, load_training, with_more_steps
 from tilewright.rl.training_folder import has_samples
 from tilewright.rl.worlds import EVALUATOR
 
 ENGINE = "tilewright.rl.engines.trl"
 CHOICES = "tilewright.rl.engines.choices"
-CHECKS = {ENGINE: "preflight", CHOICES: "choice_checks"}
-"""The module of each engine that refuses settings."""
+CHECKS = {"check_sft": f"{ENGINE}.preflight", "check_choices": f"{CHOICES}.choice_checks"}
+"""The module of each check of settings that no training engine makes."""
 NEEDED = ("trl", "transformers", "datasets", "peft")
+SHOW_HELP = "Print the settings of the engine itself, each with its origin; train nothing."
+PLAN_HELP = "Print the memory that the training takes on its GPUs; train nothing."
+ANYWAY_HELP = "Train a model that is too large by --plan. (machine.anyway)"
+FLAGS_HELP = "Make the run folder, and print the arguments of the engine's own command."
 MAY_CHANGE = (
     "machine.",
     "health.",
@@ -93,6 +106,11 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 @command.command("rl")
 @OPTIONS
+@option("--engine", "NAME", "trl, on one device, or verl, on several GPUs. (engine)")
+@switch("--show", SHOW_HELP, "shown")
+@switch("--flags", FLAGS_HELP, "flagged")
+@switch("--plan", PLAN_HELP, "planned")
+@switch("--anyway", ANYWAY_HELP)
 def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Train a model on the verdicts of its own replies.
 
@@ -100,8 +118,14 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     turn, and `tilewright view` shows it. --resume continues a run that was killed, and repeats no
     sample and no evaluation.
     """
+    given["overrides"] = [*given["overrides"], *_engine_of(given)]
+    if given["shown"] or given["planned"]:
+        return _show(given)
     settings, folder = _opened(given, "check_rl")
-    engine = importlib.import_module(f"{ENGINE}.reinforce")
+    engine = find_engine(settings.engine)
+    if given["flagged"]:
+        click.echo(" ".join(_flags(engine, settings, folder)))
+        return 0
     with (
         _training("train rl", folder, fresh=not given["resumed"]) as progress,
         logged(folder, settings.health.log, progress.note),
@@ -124,7 +148,7 @@ def choices(**given: Any) -> int:  # noqa: ANN401 - the options above
     CONFIG is a YAML file; docs/reference/config.md lists its settings. No program runs. The event
     log holds every choice. --resume continues a run that was killed.
     """
-    settings, folder = _opened(given, "check_choices", CHOICES)
+    settings, folder = _opened(given, "check_choices")
     engine = importlib.import_module(f"{CHOICES}.training")
     with (
         _training("train choices", folder, fresh=not given["resumed"]) as progress,
@@ -155,16 +179,12 @@ def _training(verb: str, folder: Path, *, fresh: bool) -> Iterator[Progress]:
             raise
 
 
-def _opened(given: dict[str, Any], check: str, engine: str = ENGINE) -> tuple[TrainConfig, Path]:
+def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
     """Return the settings and the folder of a run, which `check` of the engine has accepted."""
-    changes = list(given["overrides"])
-    for name, path in (("device", "machine.device"), ("out", "settings.runs")):
-        changes += [f"{path}={given[name]}"] if given[name] else []
+    changes = _changes(given)
     if not given["resumed"]:
-        if not given["file"]:
-            raise ConfigError("train needs a CONFIG, or --resume RUN")
-        settings = load_training(Path(given["file"]), changes)
-        _check(settings, check, engine, fresh=True)
+        settings = load_training(Path(_file_of(given)), changes)
+        _check(settings, check, fresh=True)
         return settings, create_run(settings.settings.runs, config.dump(settings))
     if given["file"] or given["out"]:
         raise ConfigError("--resume keeps the settings of the run; leave out CONFIG and --out")
@@ -174,7 +194,7 @@ def _opened(given: dict[str, Any], check: str, engine: str = ENGINE) -> tuple[Tr
     settings = load_training(folder / "run.yaml", changes, recorded=True)
     longer = with_more_steps(before, settings, folder)
     check_unchanged(folder, longer, settings, MAY_CHANGE)
-    _check(settings, check, engine, fresh=False)
+    _check(settings, check, fresh=False)
     if longer is not before:
         # The log's lock keeps a running process of this run from being changed.
         with EventLog(folder), writing(folder):
@@ -184,12 +204,67 @@ def _opened(given: dict[str, Any], check: str, engine: str = ENGINE) -> tuple[Tr
     return settings, folder
 
 
-def _check(settings: TrainConfig, name: str, engine: str, *, fresh: bool) -> None:
+def _show(given: dict[str, Any]) -> int:
+    """Print the engine's own settings, or its plan of memory; make no run folder."""
+    settings = load_training(Path(_file_of(given)), _changes(given))
+    engine = find_engine(settings.engine)
+    if given["planned"]:
+        if engine.memory_table is None:
+            raise ConfigError(f"--plan: the engine {settings.engine} has no plan of its memory")
+        click.echo(engine.memory_table(settings), nl=False)
+        return 0
+    engine.require_packages()
+    if engine.settings_text is None:
+        raise ConfigError(f"--show: the engine {settings.engine} has no settings of its own")
+    click.echo(engine.settings_text(settings), nl=False)
+    return 0
+
+
+def _flags(engine: TrainingEngine, settings: TrainConfig, folder: Path) -> list[str]:
+    """Return the arguments of the engine's own command, which a shell splits at spaces."""
+    if engine.flags is None:
+        raise ConfigError(f"--flags: the engine {settings.engine} has no command of its own")
+    found = engine.flags(settings, folder)
+    if spaced := [flag for flag in found if any(letter.isspace() for letter in flag)]:
+        raise ConfigError(f"--flags: a shell would split {spaced[0]!r}; use a path without spaces")
+    return found
+
+
+def _engine_of(given: dict[str, Any]) -> list[str]:
+    """Return the engine as a setting; a resumed run keeps its own."""
+    changes = ["machine.anyway=true"] if given["anyway"] else []
+    if not given["engine"]:
+        return changes
+    if given["resumed"]:
+        raise ConfigError("--resume keeps the engine of the run; leave out --engine")
+    return [f"engine={given['engine']}", *changes]
+
+
+def _changes(given: dict[str, Any]) -> list[str]:
+    """Return the settings that the options of a command change, each `path=value`."""
+    found = list(given["overrides"])
+    for name, path in (("device", "machine.device"), ("out", "settings.runs")):
+        found += [f"{path}={given[name]}"] if given[name] else []
+    return found
+
+
+def _file_of(given: dict[str, Any]) -> str:
+    if not given["file"]:
+        raise ConfigError("train needs a CONFIG, or --resume RUN")
+    return str(given["file"])
+
+
+def _check(settings: TrainConfig, name: str, *, fresh: bool) -> None:
     """Refuse settings that cannot be trained with."""
     check_loggers(settings.health.log, "health.log")
-    missing = [item for item in NEEDED if importlib.util.find_spec(item) is None]
+    if name == "check_rl":
+        engine = find_engine(settings.engine)
+        engine.require_packages()
+        if settings.world == EVALUATOR:
+            ready_to_judge(settings.settings)
+        engine.check_rl(settings, fresh=fresh)
+        return
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
-    if name == "check_rl" and settings.world == EVALUATOR:
-        ready_to_judge(settings.settings)
-    getattr(importlib.import_module(f"{engine}.{CHECKS[engine]}"), name)(settings, fresh=fresh)
+    getattr(importlib.import_module(CHECKS[name]), name)(settings, fresh=fresh)

@@ -83,9 +83,10 @@ class MachineSection(Section):
     sampler_precision: Literal["fp32", "bf16"] | None = None
     """Precision of sampling. `null`: that of `precision`. Another one plants a mismatch, which
     mismatch rejection should find."""
-    sampler: Literal["generate", "paged"] = "generate"
-    """`generate` samples batch by batch and repeats bit by bit. `paged` is faster: a finished row
-    makes room at once. A repetition with `paged` may differ."""
+    sampler: Literal["generate", "paged", "vllm", "sglang"] | None = None
+    """Sampler. Engine `trl`: `generate` samples batch by batch and repeats bit by bit. `paged` is
+    faster: a finished row makes room at once. A repetition with `paged` may differ. Engine `verl`:
+    the server `vllm` or `sglang`. `null`: `generate`, or `vllm` with `verl`."""
     threads: int = Field(default=0, ge=0)
     """Threads of torch on a CPU. 0: torch's default. A resumed run is bit-identical if equal, with
     the sampler `generate`."""
@@ -95,6 +96,24 @@ class MachineSection(Section):
     """Average number of rows in one forward and backward pass."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass. It needs less memory and more time."""
+    gpus: int = Field(default=1, ge=1)
+    """GPUs of each node. The engine `trl` uses one."""
+    nodes: int = Field(default=1, ge=1)
+    """Nodes of the Ray cluster. The engine `trl` uses one."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """Engine `verl`: GPUs that one copy of the server is spread over."""
+    server_memory: float = Field(default=0.5, gt=0, lt=1)
+    """Engine `verl`: share of each GPU's memory that the server may use while it samples."""
+    shard: Literal["fsdp2"] = "fsdp2"
+    """Engine `verl`: how weights, gradients and moments are spread over the GPUs."""
+    offload: bool = False
+    """Engine `verl`: keep weights and moments in host memory while they are not used."""
+    anyway: bool = False
+    """Engine `verl`: train a model that is too large by `--plan`."""
+    verl: dict[str, Any] = Field(default_factory=dict)
+    """Engine `verl`: more settings of verl by their path, such as
+    `actor_rollout_ref.rollout.max_num_seqs: 512`. A path that verl's own tree lacks begins with
+    `+`. None may be one that the run sets itself."""
 
 
 class CheckpointSection(Section):
@@ -138,6 +157,8 @@ class TrainConfig(Section):
     """Settings that replace those of the preset, by section."""
     seed: int = Field(default=0, ge=0)
     """Seed of the problem order, sampling, PRS and the weights of a new model."""
+    engine: str = "trl"
+    """Trainer of `train rl`: `trl`, `verl`, or a plug-in of the kind `engines`."""
     world: str = "evaluator"
     """Source of verdicts: the `evaluator`, the `book` of stored ones, or the name of a plug-in."""
     verdicts: str = ""

@@ -192,6 +192,11 @@ class TrainingRun:
         )
 
 
+def held_out_count(folder: Path) -> int:
+    """Return the number of held-out problems of a run that was begun."""
+    return len(_kept(folder / HELD_OUT))
+
+
 def find_training_problems(config: TrainConfig) -> None:
     """Refuse addresses of problems that a run cannot train on, or score.
 

@@ -27,7 +27,7 @@ def make_sampler(
     of a paged cache.
     """
     batch = machine.sampling_batch_size
-    if machine.sampler == "generate":
+    if machine.sampler != "paged":
         return TransformersSampler(model, tokenizer, batch, lease, precision, name, on_wait)
     return PagedSampler(
         model,

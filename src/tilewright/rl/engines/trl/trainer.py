@@ -25,13 +25,14 @@ from trl.trainer.utils import add_fused_lm_head
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.loop.policies.local_model import OnWait, leased
 from tilewright.rl.engines.trl.checkpoints import PlainTrainer
-from tilewright.rl.estimator import LossRows, estimate_rows, estimate_turns
+from tilewright.rl.estimator import LossRows
 from tilewright.rl.learning_rate import rate_factor
 from tilewright.rl.loss import for_engine
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.training_metrics import TrainedStep
-from tilewright.rl.training_rows import TrainingRow, pieces, rows_of, table, turns_of
+from tilewright.rl.training_rows import TrainingRow, pieces, rows_of
+from tilewright.rl.training_step import Estimation, trained_step
 
 KL = "kl_weight"
 """Name of the weight of the KL term among the inputs of a piece."""
@@ -246,22 +247,17 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         means: tuple[float, float | None],
         seconds: dict[str, float],
     ) -> TrainedStep:
-        start = time.monotonic()
-        hooks = self.hooks
-        turns = turns_of(played, hooks.preset, hooks.seed, checks=hooks.checks)
-        estimate = estimate_turns(turns, self.hooks.preset)
-        shape = len(played.turns), len(played.turns[0])
         rows = [row for piece in cut for row in piece.rows]
         before = [logps for piece in cut for logps in piece.inputs["old_per_token_logps"].cpu()]
-        pairs = zip(rows, before, strict=True)
-        tables = (
-            table(rows, [logps[: len(row.sample.reply)].float() for row, logps in pairs], shape),
-            table(rows, [torch.tensor(row.sample.logprobs) for row in rows], shape),
-            table(rows, [torch.ones(len(r.sample.reply), dtype=torch.bool) for r in rows], shape),
+        hooks = self.hooks
+        return trained_step(
+            played,
+            rows,
+            [logps[: len(row.sample.reply)] for row, logps in zip(rows, before, strict=True)],
+            Estimation(hooks.preset, hooks.seed, hooks.checks),
+            means,
+            seconds,
         )
-        found = estimate_rows(estimate, *tables, self.hooks.preset)
-        seconds["estimator"] = time.monotonic() - start
-        return TrainedStep(played, turns, estimate, found, *tables, *means, seconds)
 
     def _scaled(self, piece: Piece, found: LossRows) -> dict[str, Tensor]:
         """Return the inputs of a piece, with advantages that make TRL's loss equal to ours."""

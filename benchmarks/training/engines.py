@@ -1,0 +1,149 @@
+"""Bars: trainings with verl on a CPU, and the same estimators in both engines.
+
+    make verl && make bars ONLY=engines
+
+`VERL_PYTHON` names the Python of verl's environment, by default that of `make verl`. The platform
+that lets verl run on a CPU is that of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.bars import Bar
+from benchmarks.training.cpu_training import TOY
+from tilewright.records.event_log import read_events
+from tilewright.records.events import Stepped
+from tilewright.rl.engines.trl.sft import train_sft
+from tilewright.rl.training_config import load_training
+from tilewright.testing.synth_world import conversations
+
+ROOT = Path(__file__).parents[2]
+VERL_PYTHON = os.environ.get("VERL_PYTHON", str(ROOT / ".venv-verl" / "bin" / "python"))
+ON_CPU = {
+    "PYTHONPATH": str(ROOT),
+    "PYTHONWARNINGS": "ignore",
+    "VERL_USE_EXTERNAL_MODULES": "tests.verl_on_cpu",
+    "TILEWRIGHT_VERL_ON_CPU": "tests",
+}
+WITHOUT_GPU = {
+    "actor_rollout_ref.model.use_remove_padding": False,
+    "+actor_rollout_ref.model.override_config.attn_implementation": "eager",
+    "actor_rollout_ref.actor.use_torch_compile": False,
+    "actor_rollout_ref.actor.fsdp_config.use_torch_compile": False,
+    "actor_rollout_ref.rollout.free_cache_engine": False,
+    "ray_kwargs.ray_init.num_cpus": 12,
+    "transfer_queue.backend.SimpleStorage.num_data_storage_units": 2,
+}
+"""Settings with which verl runs without an accelerator."""
+SMALL = {"prompts": 2, "rollouts": 4, "turns": 3, "context_tokens": 192, "reply_tokens": 24}
+SECONDS = {1: 240.0, 2: 300.0}
+"""Most seconds of three steps, by the number of ranks, on two quiet cores."""
+SEEDS, STEPS, LAST = 3, 12, 3
+"""Seeds and steps of the comparison; its reward is the mean of the last steps."""
+
+
+def run(match: str) -> list[Bar]:
+    """Return the bars of the engines; none without verl's environment."""
+    if not Path(VERL_PYTHON).exists():
+        print(f"not measured: {VERL_PYTHON} is not there; `make verl` makes it", flush=True)
+        return []
+    with tempfile.TemporaryDirectory(prefix="tilewright-engines-") as place:
+        folder = Path(place)
+        bars = [_three_steps(folder, ranks) for ranks in SECONDS if match in f"{ranks} ranks"]
+        return bars + (_comparison(folder) if match in "comparison" else [])
+
+
+def _three_steps(folder: Path, ranks: int) -> Bar:
+    model = _cold_start(folder / f"cold{ranks}", 0)
+    overrides = {"sampling": SMALL, "optimizer": {"steps": 3}, "loss": {"scale": 10}}
+    start = time.monotonic()
+    figures = _trained(folder / f"ranks{ranks}", "verl", model, overrides, ranks)
+    seconds = time.monotonic() - start
+    kept = [item["kept_mismatch"] for item in figures]
+    seen = f"{seconds:.0f} s, {len(figures)} steps, MRS keeps {min(kept):.3f}"
+    most = SECONDS[ranks]
+    held = seconds <= most and len(figures) == 3 and min(kept) > 0.99
+    return Bar(f"verl: 3 steps, 3 turns, {ranks} ranks", f"at most {most:g} s", seen, held)
+
+
+def _comparison(folder: Path) -> list[Bar]:
+    gains: dict[str, list[float]] = {"trl": [], "verl": []}
+    ends: dict[str, list[float]] = {"trl": [], "verl": []}
+    for seed in range(SEEDS):
+        model = _cold_start(folder / f"cold-{seed}", seed)
+        for engine in gains:
+            place = folder / f"{engine}-{seed}"
+            rewards = [
+                item["reward"]
+                for item in _trained(place, engine, model, {"optimizer": {"steps": STEPS}}, 1, seed)
+            ]
+            end = statistics.fmean(rewards[-LAST:])
+            gains[engine].append(end - rewards[0])
+            ends[engine].append(end)
+            print(f"seed {seed}, {engine}: {rewards[0]:.2f} to {end:.2f}", flush=True)
+    bars = []
+    for engine, found in gains.items():
+        rose = sum(gain > 0 for gain in found)
+        wanted, seen = f"the reward rises in {SEEDS} of {SEEDS}", f"{rose} of {SEEDS}"
+        bars.append(Bar(f"{engine}: {STEPS} steps", wanted, seen, rose == SEEDS))
+    differences = [b - a for a, b in zip(ends["trl"], ends["verl"], strict=True)]
+    mean, noise = statistics.fmean(differences), statistics.stdev(ends["trl"] + ends["verl"])
+    seen = f"{mean:+.2f}, noise {noise:.2f}"
+    bars.append(
+        Bar("verl less trl: last rewards", "within noise of seeds", seen, abs(mean) < noise)
+    )
+    return bars
+
+
+def _cold_start(folder: Path, seed: int) -> Path:
+    """Train the toy of the bar `train` on conversations; return the folder of its model."""
+    folder.mkdir()
+    (folder / "toy.yaml").write_text(TOY, encoding="utf-8")
+    rows = "".join(json.dumps(row) + "\n" for row in conversations(1024, 1, seed))
+    (folder / "sft.jsonl").write_text(rows, encoding="utf-8")
+    changes = [f"seed={seed}", f"data.conversations=[{folder / 'sft.jsonl'}]"]
+    (folder / "sft").mkdir()
+    train_sft(load_training(folder / "toy.yaml", changes), folder / "sft", lambda *_: None)
+    return folder / "sft" / "model"
+
+
+def _trained(
+    folder: Path,
+    engine: str,
+    model: Path,
+    overrides: dict[str, Any],
+    ranks: int,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Train with an engine in its environment; return the metrics of its steps."""
+    tree = yaml.safe_load(TOY)
+    tree |= {"engine": engine, "seed": seed, "model": {"path": str(model)}}
+    for section, values in overrides.items():
+        tree["overrides"][section] = {**tree["overrides"].get(section, {}), **values}
+    if engine == "verl":
+        # verl has a constant rate alone, and so has the other engine here.
+        resources = {"+ray_kwargs.ray_init.resources": {"NPU": ranks}}
+        tree["machine"] |= {"gpus": ranks, "verl": {**WITHOUT_GPU, **resources}}
+    tree["data"]["held_out"] = ""
+    tree |= {"settings": {"runs": str(folder)}, "health": {"stop_silent": 0}}
+    path = folder.with_suffix(".yaml")
+    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    python = VERL_PYTHON if engine == "verl" else sys.executable
+    command = [python, "-m", "tilewright", "train", "rl", str(path)]
+    env = {**os.environ, **(ON_CPU if engine == "verl" else {})}
+    with folder.with_suffix(".log").open("w", encoding="utf-8") as log:
+        subprocess.run(command, env=env, cwd=ROOT, stdout=log, stderr=log, check=True)
+    (run_folder,) = folder.iterdir()
+    steps = [event for event in read_events(run_folder) if isinstance(event, Stepped)]
+    return [event.figures for event in steps if event.batch.startswith("step")]
