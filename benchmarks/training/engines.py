@@ -77,7 +77,7 @@ def _three_steps(folder: Path, ranks: int) -> Bar:
     seen = f"{seconds:.0f} s, {len(figures)} steps, MRS keeps {min(kept):.3f}"
     most = SECONDS[ranks]
     held = seconds <= most and len(figures) == 3 and min(kept) > 0.99
-    return Bar(f"verl: 3 steps, 3 turns, {ranks} ranks", f"at most {most:g} s", seen, held)
+    return Bar(f"verl: 3 steps, 3 turns, ranks: {ranks}", f"at most {most:g} s", seen, held)
 
 
 def _comparison(folder: Path) -> list[Bar]:
