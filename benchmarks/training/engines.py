@@ -52,6 +52,9 @@ SECONDS = {1: 240.0, 2: 300.0}
 SEEDS, STEPS, LAST = 3, 12, 3
 """Seeds and steps of the comparison; its reward is the mean of the last steps."""
 
+T_TWO = 4.303
+"""Student's t quantile (95 %, 2 d.f.) for the three differences of paired seeds."""
+
 
 def run(match: str) -> list[Bar]:
     """Return the bars of the engines; none without verl's environment."""
@@ -74,7 +77,7 @@ def _three_steps(folder: Path, ranks: int) -> Bar:
     seen = f"{seconds:.0f} s, {len(figures)} steps, MRS keeps {min(kept):.3f}"
     most = SECONDS[ranks]
     held = seconds <= most and len(figures) == 3 and min(kept) > 0.99
-    return Bar(f"verl: 3 steps, 3 turns, {ranks} ranks", f"at most {most:g} s", seen, held)
+    return Bar(f"verl: 3 steps, 3 turns, ranks: {ranks}", f"at most {most:g} s", seen, held)
 
 
 def _comparison(folder: Path) -> list[Bar]:
@@ -98,11 +101,10 @@ def _comparison(folder: Path) -> list[Bar]:
         wanted, seen = f"the reward rises in {SEEDS} of {SEEDS}", f"{rose} of {SEEDS}"
         bars.append(Bar(f"{engine}: {STEPS} steps", wanted, seen, rose == SEEDS))
     differences = [b - a for a, b in zip(ends["trl"], ends["verl"], strict=True)]
-    mean, noise = statistics.fmean(differences), statistics.stdev(ends["trl"] + ends["verl"])
-    seen = f"{mean:+.2f}, noise {noise:.2f}"
-    bars.append(
-        Bar("verl less trl: last rewards", "within noise of seeds", seen, abs(mean) < noise)
-    )
+    mean = statistics.fmean(differences)
+    noise = T_TWO * statistics.stdev(differences) / SEEDS**0.5
+    wanted, seen = "0 within the 95 % interval", f"{mean:+.2f} +- {noise:.2f}"
+    bars.append(Bar("verl less trl: last rewards of a seed", wanted, seen, abs(mean) <= noise))
     return bars
 
 

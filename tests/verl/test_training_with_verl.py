@@ -151,6 +151,14 @@ def test_a_killed_training_resumes_without_a_lost_or_repeated_verdict(folder):
     assert [at for batch, at in steps(place) if batch.startswith("step")] == [1, 2, 3]
 
 
+def test_the_platform_of_the_tests_is_refused_elsewhere():
+    env = {name: value for name, value in os.environ.items() if name != "TILEWRIGHT_VERL_ON_CPU"}
+    command = [sys.executable, "-c", "import tests.verl_on_cpu"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "in tests and in `make bars ONLY=engines` alone" in done.stderr
+
+
 def test_a_plug_in_that_is_not_loaded_is_refused_by_place(folder):
     config = str(write_config(folder, "unplugged"))
     here = run(config, VERL_USE_EXTERNAL_PLUGINS="none")
