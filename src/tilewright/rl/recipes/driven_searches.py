@@ -24,7 +24,7 @@ SCORE = "score"
 
 
 def search_score(folder: RecipeFolder, run: StageRun) -> float | None:
-    """Return the mean score of the searches of a training; `None`: it has none, or verdicts of the evaluator."""
+    """Return the mean score of the searches of a training; `None`: none can be scored."""
     place, config = run_in(folder.place(run)), folder.config
     if place is None or not (place / EVENTS).exists():
         return None
