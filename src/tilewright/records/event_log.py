@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self
 
@@ -13,7 +14,15 @@ from pydantic import ValidationError
 
 from tilewright.errors import ConfigError, RecordError, reason_of, writing
 from tilewright.records.base import newer
-from tilewright.records.events import EVENT, Event, RequestsIssued, RunStarted, Turn, TurnFinished
+from tilewright.records.events import (
+    EVENT,
+    Event,
+    RequestsIssued,
+    RunStarted,
+    Stepped,
+    Turn,
+    TurnFinished,
+)
 from tilewright.records.field_faults import first_fault
 from tilewright.records.file_lock import try_lock
 from tilewright.records.run_folder import REPORT
@@ -26,6 +35,7 @@ _OLD_KINDS = {
     for old in VALUES[record.__name__]["event"]
 }
 _OLD_LINE = re.compile(rb'\{\s*"event"\s*:\s*"(%s)"' % "|".join(_OLD_KINDS).encode())
+_STEPS = b'{"event":"stepped",'
 _REQUESTS = tuple(
     f'{{"event":"{kind}",'.encode()
     for kind in ("requests_issued", *VALUES["RequestsIssued"]["event"])
@@ -170,3 +180,25 @@ def read_events(
                 if left_out is None:
                     raise RecordError(message) from error
                 left_out(message)
+
+
+def read_steps(folder: Path) -> Iterator[Stepped]:
+    """Yield the steps of a training in order; turns are not parsed, and damaged lines left out.
+
+    The turns of a log may be a thousand times larger than its steps.
+
+    Raises:
+        RecordError: there is no log.
+    """
+    try:
+        file = open(folder / EVENTS, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise unreadable_log(folder, error) from error
+    with file:
+        for line in file:
+            if not line.startswith(_STEPS) or not line.endswith(b"\n"):
+                continue
+            with suppress(ValidationError):
+                event = parse_event(line)
+                if isinstance(event, Stepped):
+                    yield event

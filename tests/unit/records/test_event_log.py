@@ -7,7 +7,13 @@ import json
 import pytest
 
 from tilewright.errors import RecordError
-from tilewright.records.event_log import current_line, parse_event, read_events, turns_of
+from tilewright.records.event_log import (
+    current_line,
+    parse_event,
+    read_events,
+    read_steps,
+    turns_of,
+)
 from tilewright.records.events import Ask, RequestsIssued, RunStarted, Stepped, TurnFinished
 from tilewright.records.version1 import upgrade
 
@@ -25,6 +31,15 @@ TOLD = (
     b'"directive": "faster", "asked": "please"}, "language": "torch"}}\n'
 )
 STEPPED = b'{"event":"stepped","step":1,"batch":"b","figures":{"loss":null}}\n'
+
+
+def test_steps_are_read_without_turns_and_without_damaged_or_unfinished_lines(tmp_path):
+    damaged, unfinished = b'{"event":"stepped","step":-1}\n', STEPPED.rstrip()
+    log = tmp_path / "events.jsonl"
+    log.write_bytes(BEGUN + STEPPED + TOLD + damaged + STEPPED + unfinished)
+    assert list(read_steps(tmp_path)) == [parse_event(STEPPED)] * 2
+    with pytest.raises(RecordError, match="none"):
+        list(read_steps(tmp_path / "none"))
 
 
 def test_a_begun_line_is_read_as_the_start_of_a_run():

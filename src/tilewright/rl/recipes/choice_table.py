@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.records.event_log import EVENTS, read_events
-from tilewright.records.events import Stepped
+from tilewright.records.event_log import EVENTS, read_steps
 from tilewright.rl.choices.choice_log import SCORE, SHARED
 from tilewright.rl.choices.hierarchy import call_counts
 from tilewright.rl.recipes.recipe_config import stage_settings
@@ -59,8 +58,7 @@ def scores_of(folder: RecipeFolder, run: StageRun) -> dict[int, Figures]:
     place = run_in(folder.place(run))
     if place is None or not (place / EVENTS).exists():
         return {}
-    events = read_events(place, left_out=lambda _: None)
-    steps = [event for event in events if isinstance(event, Stepped)]
+    steps = read_steps(place)
     return {event.step: event.figures for event in steps if event.batch.startswith(SCORE)}
 
 

@@ -24,9 +24,12 @@ SCORE = "score"
 
 
 def search_score(folder: RecipeFolder, run: StageRun) -> float | None:
-    """Return the mean score of the searches of a training; `None`: it has none, or no store."""
+    """Return the mean score of the searches of a training; `None`: none can be scored."""
     place, config = run_in(folder.place(run)), folder.config
-    if place is None or not (place / EVENTS).exists() or not config.verdicts:
+    if place is None or not (place / EVENTS).exists():
+        return None
+    # Without held-out problems there is no search, and a log takes seconds to read.
+    if not config.held_out or not config.verdicts or run.stage.verb != "rl":
         return None
     best = best_by_search(place)
     if not best:

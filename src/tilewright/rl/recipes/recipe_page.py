@@ -161,7 +161,8 @@ def _trainings(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
         yield "Its best program counts as a share of the fastest one that the store has."
     yield ""
     heads = ["training", "programs", "reward at the start", "reward", "difference, 95 %"]
-    heads += FIGURES.values()
+    shown = [name for name in FIGURES if name != SEARCHED or folder.config.held_out]
+    heads += [FIGURES[name] for name in shown]
     yield f"| {' | '.join(heads)} |"
     yield "| --- " * len(heads) + "|"
     for item in trained:
@@ -172,7 +173,7 @@ def _trainings(folder: RecipeFolder, trained: list[Trained]) -> Iterator[str]:
         else:
             cells += [str(gain.programs), f"{gain.start:.3f}", f"{gain.end:.3f}"]
             cells.append(_difference(gain))
-        values = [last_value(item.figures, name, folder.config.last_steps) for name in FIGURES]
+        values = [last_value(item.figures, name, folder.config.last_steps) for name in shown]
         cells += ["not measured" if value is None else f"{value:.3f}" for value in values]
         yield f"| {' | '.join(cells)} |"
     yield ""
@@ -185,8 +186,9 @@ def _difference(gain: Gain) -> str:
 
 def _whole(folder: RecipeFolder) -> Iterator[str]:
     """Yield the gain over all stages, if several learn from rewards."""
-    gains = whole_gains(folder)
-    if sum(stage.verb != "sft" for stage in folder.recipe.stages) < 2 or not gains:
+    if sum(stage.verb != "sft" for stage in folder.recipe.stages) < 2:
+        return
+    if not (gains := whole_gains(folder)):
         return
     yield "## All stages together"
     yield ""

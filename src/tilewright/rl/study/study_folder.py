@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 
 from tilewright.errors import ConfigError, RecordError, writing
-from tilewright.records.event_log import EVENTS, read_events
-from tilewright.records.events import Stepped
+from tilewright.records.event_log import EVENTS, read_steps
 from tilewright.records.whole_files import write_whole
 from tilewright.rl.study.study_config import StudyConfig, first_difference
 from tilewright.rl.training_folder import was_begun
@@ -137,7 +136,6 @@ def figures_of(folder: Path) -> list[dict[str, float | None]]:
     run = run_in(folder)
     if run is None or not (run / EVENTS).exists():
         return []
-    events = read_events(run, left_out=lambda _: None)
-    steps = [item for item in events if isinstance(item, Stepped)]
+    steps = read_steps(run)
     found = {item.step: item.figures for item in steps if item.batch.startswith(TRAINED)}
     return [found[step] for step in sorted(found)]

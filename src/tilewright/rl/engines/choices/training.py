@@ -25,7 +25,7 @@ from tilewright.rl.choices.choice_run import ChoiceRun
 from tilewright.rl.choices.episode_records import record_of
 from tilewright.rl.engines.choices.critic import Critic
 from tilewright.rl.engines.choices.model import LanguageChoices
-from tilewright.rl.engines.choices.updates import ChoiceUpdate, Reference, made_optimizers
+from tilewright.rl.engines.choices.updates import ChoiceUpdate, InitialModel, made_optimizers
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet
 from tilewright.rl.engines.trl.checkpoints import checkpoint, complete, latest
@@ -57,7 +57,7 @@ def train_choices(
 def _trained(run: ChoiceRun, note: Note, reached: Reached) -> dict[str, Any]:
     config, preset, folder = run.config, run.preset, run.folder
     policy = _policy(config, preset)
-    reference = Reference(_policy(config, preset)) if preset.loss.kl > 0 else None
+    reference = InitialModel(_policy(config, preset)) if preset.loss.kl > 0 else None
     update = ChoiceUpdate(policy, reference, made_optimizers(policy, preset), preset, config.seed)
     place = folder / "checkpoints"
     done, steps = _restored(place, update), preset.optimizer.steps

@@ -51,7 +51,7 @@ def made_optimizers(policy: LanguageChoices, preset: Preset) -> Optimizers:
 
 
 @dataclass
-class Reference:
+class InitialModel:
     """The initial model. Its weights stay, so a state passes it once. Lifetime: one session."""
 
     model: LanguageChoices
@@ -73,7 +73,7 @@ class ChoiceUpdate:
     """Updates a policy by batches. Lifetime: one session of a training."""
 
     policy: LanguageChoices
-    reference: Reference | None
+    reference: InitialModel | None
     """`None`: the loss has no KL term."""
     optimizers: Optimizers
     preset: Preset
