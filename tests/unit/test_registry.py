@@ -61,9 +61,9 @@ def test_an_unknown_name_lists_what_is_installed(install):
 
 
 def test_an_unknown_kind_lists_the_kinds():
-    with pytest.raises(PluginError, match="kinds: checks, languages"):
+    with pytest.raises(PluginError, match="kinds: checks, engines, languages"):
         catalogue("hats")
-    with pytest.raises(PluginError, match="kinds: checks, languages"):
+    with pytest.raises(PluginError, match="kinds: checks, engines, languages"):
         load("hats", "top")
 
 

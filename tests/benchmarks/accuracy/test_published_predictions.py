@@ -165,9 +165,11 @@ def test_a_script_of_another_version_is_named(clone):
         read_predictions(clone, "t/some_model", clone / "x.jsonl")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_all_steps_agree_and_name_the_one_difference(clone, tmp_path, capsys):
+    """`test_recorded_programs_of_kernelbenchx_have_their_recorded_results` has fewer steps."""
     work, runs = tmp_path / "work", tmp_path / "runs"
     tilewright("problems", "import", "tritonbench", "--from", str(clone))
     assert main(["prepare", str(clone), str(work), "--groups", "t"]) == 0

@@ -99,6 +99,7 @@ def test_cells_are_judged_once_and_again(folder, tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_a_baseline_that_fails_leaves_eager_torch(folder, tmp_path):
+    """`test_cells_are_judged_once_and_again` judges cells against eager torch alone."""
     [cell] = [cell for cell in all_cells([TINY]) if cell.dtype == "fp32"]
     # The file of the compiled reference is missing, so the baseline cannot be loaded.
     settings = ("eval.timing.min_blocks=4", "eval.timing.max_blocks=4")

@@ -42,7 +42,9 @@ def test_a_winner_without_a_rival_needs_no_race(tmp_path):
     assert (won.turn, won.candidates, won.trials) == (best, 0, 0)
 
 
+@pytest.mark.nightly
 def test_candidates_that_may_be_the_best_race(tmp_path):
+    """`test_equal_candidates_tie` and its neighbours have the rule, without a judge."""
     (tmp_path / "model.py").write_text(MODEL)
     words = ["loop.strategy=best_of_n", "loop.race_trials=4", "eval.timing.max_s=0.5"]
     done = subprocess.run(
