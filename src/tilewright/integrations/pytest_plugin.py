@@ -65,6 +65,16 @@ class JudgedKernel:
         return self.report.speedup_high
 
     @property
+    def case_high(self) -> float | None:
+        """The lowest upper end over the cases, against the first baseline; `None`: not measured.
+
+        A kernel that is slower in one case may have an interval over all cases that contains 1.
+        """
+        found = self.report.comparisons
+        ends = [item.speedup_high for item in found if item.baseline == found[0].baseline]
+        return min((end for end in ends if end is not None), default=None)
+
+    @property
     def coverage(self) -> float | None:
         """The share of its own kernels in its time on a GPU; `None`: not measured."""
         return None if self.report.profile is None else self.report.profile.coverage
@@ -137,7 +147,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
         _without_verdict(pyfuncitem.config, why)
     if cell.ends == "fails" and conditions:
         _fail(why)
-    figures = Figures(made.verdict == "correct", made.speedup, made.low, made.high, made.coverage)
+    figures = Figures(
+        correct=made.verdict == "correct",
+        speedup=made.speedup,
+        low=made.low,
+        high=made.high,
+        case_high=made.case_high,
+        coverage=made.coverage,
+    )
     missed = [text for text in (item.miss(figures) for item in conditions) if text]
     if missed:
         _fail(f"{'; '.join(missed)}; {where}")
@@ -153,7 +170,8 @@ def _judged(
     from tilewright.integrations.requirement import parse_requirement
 
     if positional:
-        raise ConfigError(f"@pytest.mark.{MARK}: write its arguments as NAME=VALUE")
+        form = f"@pytest.mark.{MARK}(problem='softmax', candidate='kernel.py')"
+        raise ConfigError(f"write all arguments of the mark with their names: {form}")
     for name in given:
         if name not in ARGUMENTS:
             hint = suggestion(name, ARGUMENTS) or f"known: {', '.join(ARGUMENTS)}"

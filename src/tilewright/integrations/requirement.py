@@ -16,6 +16,7 @@ FIGURES: dict[str, str] = {
     "speedup": "the estimate of the speed-up over the first baseline",
     "low": "the lower end of its 95 % interval",
     "high": "the upper end of that interval",
+    "case_high": "the lowest upper end among the intervals of single cases",
     "coverage": "the share of the candidate's own kernels in its time on a GPU",
 }
 """The figures that a requirement may name, with their meanings."""
@@ -32,6 +33,7 @@ class Figures:
     speedup: float | None
     low: float | None
     high: float | None
+    case_high: float | None
     coverage: float | None
 
 

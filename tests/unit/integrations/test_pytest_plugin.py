@@ -121,7 +121,7 @@ def test_an_unjudged_kernel_is_skipped_or_failed_and_never_passes(project):
 def test_a_requirement_reads_the_measured_speedup(project):
     slower = 'candidate="slower.py"'
     quick = 'config=["eval.timing.max_problem_s=1"]'
-    low = "assert kernel.low <= kernel.speedup <= kernel.high and kernel.coverage is None"
+    low = "assert kernel.low <= kernel.speedup <= kernel.high and kernel.case_high > 0.5"
     itself = 'baseline="previous.py"'
     required = 'require="correct and high>=0.8, speedup>=0.5"'
     counts, text = project(

@@ -7,9 +7,9 @@ import pytest
 from tilewright.errors import ConfigError
 from tilewright.integrations.requirement import FIGURES, Condition, Figures, parse_requirement
 
-GOOD = Figures(correct=True, speedup=1.2, low=1.1, high=1.3, coverage=0.5)
-UNTIMED = Figures(correct=True, speedup=None, low=None, high=None, coverage=None)
-WRONG = Figures(correct=False, speedup=None, low=None, high=None, coverage=None)
+GOOD = Figures(correct=True, speedup=1.2, low=1.1, high=1.3, case_high=1.15, coverage=0.5)
+UNTIMED = Figures(correct=True, speedup=None, low=None, high=None, case_high=None, coverage=None)
+WRONG = Figures(correct=False, speedup=None, low=None, high=None, case_high=None, coverage=None)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,10 @@ def test_conditions_are_read(text, conditions):
         ("speedup>=-1", "is no condition"),
         ("speedup>=nan", "is no condition"),
         ("speedups>=1", "no figure 'speedups'; did you mean speedup?"),
-        ("verdict>1", "no figure 'verdict'; known: correct, speedup, low, high, coverage"),
+        (
+            "verdict>1",
+            "no figure 'verdict'; known: correct, speedup, low, high, case_high, coverage",
+        ),
         ("speedup>=1 or correct", "is no condition"),
         ("__import__('os').system('true')", "is no condition"),
     ],
@@ -58,6 +61,7 @@ def test_anything_else_is_refused(text, message):
         ("correct", GOOD, ""),
         ("correct", WRONG, "the candidate is not correct"),
         ("speedup>=1.2", GOOD, ""),
+        ("case_high>=1.2", GOOD, "case_high>=1.2 is required, and case_high is 1.15"),
         ("speedup>1.2", GOOD, "speedup>1.2 is required, and speedup is 1.2"),
         ("low>=1.11", GOOD, "low>=1.11 is required, and low is 1.1"),
         ("high>=1.3", GOOD, ""),
