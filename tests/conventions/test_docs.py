@@ -156,6 +156,12 @@ def test_decisions_are_numbered_and_complete():
         assert len(text_of(page).splitlines()) <= 60, name_of(page)
 
 
+def test_the_index_lists_every_decision_and_every_experiment():
+    listed = text_of(ROOT / "docs" / "index.md")
+    pages = [page for folder in ("adr", "lab") for page in (ROOT / "docs" / folder).glob("*.md")]
+    assert [name_of(page) for page in pages if page.name not in listed] == []
+
+
 EXPLAINED = [page for page in PAGES if name_of(page).startswith(("docs/adr/", "docs/explanation/"))]
 PATH_ROOTS = (ROOT, SOURCE, *(SOURCE / name for name in ("cli", "evaluator", "executors")))
 
