@@ -54,8 +54,9 @@ def install(folder: str, compiler: str) -> None:
         ),
         encoding="utf-8",
     )
-    wrapper.chmod(0o755)
-    os.environ["PYTORCH_NVCC"] = str(wrapper)
+    # The sandbox runs no program below /tmp, so the shell reads this one. ninja gives the whole
+    # command to a shell.
+    os.environ["PYTORCH_NVCC"] = f"/bin/sh {shlex.quote(str(wrapper))}"
 
 
 def whole_header_sources(folder: str) -> list[str]:

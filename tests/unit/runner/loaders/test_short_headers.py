@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -39,13 +40,15 @@ def wrapper(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTORCH_NVCC", "")
     folder = tmp_path / "with space"
     short_headers.install(str(folder), str(compiler))
-    return folder, Path(os.environ["PYTORCH_NVCC"])
+    return folder, os.environ["PYTORCH_NVCC"]
 
 
-def compiled(wrapper: Path, folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+def compiled(wrapper: str, folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     source = folder / "cuda.cu"
     source.write_text(text)
-    return subprocess.run([str(wrapper), str(source)], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*shlex.split(wrapper), str(source)], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,9 @@ def test_a_wrong_source_fails_with_the_messages_of_the_plain_build(wrapper):
 def test_a_call_without_a_source_reaches_the_compiler(wrapper):
     folder, program = wrapper
 
-    done = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*shlex.split(program), "--version"], capture_output=True, text=True, check=False
+    )
 
     assert done.returncode == 0
     assert short_headers.whole_header_sources(str(folder)) == []
