@@ -87,6 +87,21 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         return x * 2 if self.own is None else self.own.twice(x)
 """
+WRAPPED = """
+import os
+import subprocess
+
+from tilewright.runner.loaders import short_headers
+
+FOLDER = "/tmp/extensions"
+if os.path.isdir(FOLDER):
+    # Only the build process has this folder. g++ stands in for nvcc.
+    short_headers.install(FOLDER, "g++")
+    with open(f"{FOLDER}/own.cu", "w") as file:
+        file.write("int one = 1;")
+    command = os.environ["PYTORCH_NVCC"] + f" -x c++ -c {FOLDER}/own.cu -o {FOLDER}/own.o"
+    subprocess.run(command, shell=True, check=True)
+"""
 NAMES = ("import", "constructor", "first call")
 
 
@@ -97,6 +112,12 @@ def judged(bench: Bench, text: str, **changes: object) -> EvalReport:
 
 def repeats(bench: Bench) -> list[str]:
     return [fields["because"] for fields in bench.named("retry")]
+
+
+def test_the_wrapper_of_nvcc_runs_in_the_sandbox(bench):
+    report = judged(bench, HEAD + WRAPPED + IMPORT)
+
+    assert report.verdict == "correct", report.outcome
 
 
 @pytest.mark.parametrize("text", [IMPORT, CONSTRUCTOR, FIRST_CALL], ids=NAMES)
