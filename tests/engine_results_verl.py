@@ -45,7 +45,7 @@ ROWS = 24
 
 
 class _Loop:
-    """What verl's agent loop worker calls on itself when a loop ends."""
+    """The methods that verl's agent loop worker calls on itself when a loop ends."""
 
     async def _nothing(self, *_, **__):
         return None

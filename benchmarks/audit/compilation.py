@@ -1,7 +1,7 @@
 """The stage that compiles: the kernels of candidates, and references by torch.compile.
 
-It runs in many processes at once, before anything is timed. What it compiles is stored, so that a
-judged process loads it instead of compiling it again.
+It runs in many processes at once, before anything is timed. It stores the kernels, and a judged
+process loads them instead of compiling again.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from benchmarks.audit.libraries import Library
 
 @dataclass(frozen=True)
 class Installation:
-    """What was found of a library."""
+    """The installed version of a library, or the reason why it is not judged."""
 
     library: Library
     version: str | None

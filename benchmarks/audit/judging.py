@@ -39,7 +39,7 @@ Done = Callable[[Cell, dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the stage before has stored for a cell."""
+    """The files that the compiling stage has stored for a cell."""
 
     kernels: Path | None = None
     """The folder with the kernels of the candidate."""

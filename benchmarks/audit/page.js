@@ -30,3 +30,4 @@ for (const name of [...filters, "find"]) $(name).addEventListener("input", draw)
 $("rest").append(table(["operator", "reason"], shown.not_judged));
 $("claims").append(table(["claim", "source"], shown.claims));
 draw();
+document.body.dataset.ready = "yes";

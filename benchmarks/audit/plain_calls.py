@@ -20,7 +20,7 @@ SEED = 20261128
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does; texts instead of objects, so that it can be sent."""
+    """The task of one process. It holds texts instead of objects, so it can be sent."""
 
     problem: str
     candidate: str

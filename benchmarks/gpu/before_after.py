@@ -1,6 +1,6 @@
 """Before-after timing with a control: `python -m benchmarks.gpu.before_after`.
 
-Each process times a baseline, drops it, and then times baseline and candidate by turns. For every
+Each process times a baseline, drops it, and then times baseline and candidate by turns. For any two
 processes P and Q of one set, three estimates of the log ratio are compared:
 
     two processes   [candidate in P, after] - [baseline in Q, after]
@@ -61,7 +61,7 @@ class TimedProcess:
         """Return the median microseconds of a call with cold caches."""
         begin, end = self.events
         stream = torch.cuda.current_stream()
-        # What is loaded or allocated at a first call may wait for the device, behind the gate.
+        # A first call loads code and allocates memory, which would wait for the device at the gate.
         function(self.shared)
         torch.cuda.synchronize()
         found: list[float] = []

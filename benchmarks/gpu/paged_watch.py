@@ -1,4 +1,4 @@
-"""What continuous batching does while it samples: CUDA graphs, progress, and a time limit."""
+"""Counts of passes and CUDA graphs while continuous batching samples, and a time limit."""
 
 from __future__ import annotations
 

@@ -22,30 +22,14 @@ import yaml
 
 from benchmarks.bars import Bar
 from benchmarks.training.cpu_training import TOY
+from benchmarks.training.verl_without_gpu import ON_CPU, ROOT, WITHOUT_GPU
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Stepped
 from tilewright.rl.engines.trl.sft import train_sft
 from tilewright.rl.training_config import load_training
 from tilewright.testing.synth_world import conversations
 
-ROOT = Path(__file__).parents[2]
 VERL_PYTHON = os.environ.get("VERL_PYTHON", str(ROOT / ".venv-verl" / "bin" / "python"))
-ON_CPU = {
-    "PYTHONPATH": str(ROOT),
-    "PYTHONWARNINGS": "ignore",
-    "VERL_USE_EXTERNAL_MODULES": "tests.verl_on_cpu",
-    "TILEWRIGHT_VERL_ON_CPU": "tests",
-}
-WITHOUT_GPU = {
-    "actor_rollout_ref.model.use_remove_padding": False,
-    "+actor_rollout_ref.model.override_config.attn_implementation": "eager",
-    "actor_rollout_ref.actor.use_torch_compile": False,
-    "actor_rollout_ref.actor.fsdp_config.use_torch_compile": False,
-    "actor_rollout_ref.rollout.free_cache_engine": False,
-    "ray_kwargs.ray_init.num_cpus": 12,
-    "transfer_queue.backend.SimpleStorage.num_data_storage_units": 2,
-}
-"""Settings with which verl runs without an accelerator."""
 SMALL = {"prompts": 2, "rollouts": 4, "turns": 3, "context_tokens": 192, "reply_tokens": 24}
 SECONDS = {1: 240.0, 2: 300.0}
 """Most seconds of three steps, by the number of ranks, on two quiet cores."""

@@ -8,14 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.training.verl_without_gpu import ON_CPU, ROOT
+
 TRL_PYTHON = os.environ.get("TILEWRIGHT_TRL_PYTHON", str(ROOT / ".venv" / "bin" / "python"))
-ON_CPU = {
-    "PYTHONPATH": str(ROOT),
-    "PYTHONWARNINGS": "ignore",
-    "VERL_USE_EXTERNAL_MODULES": "tests.verl_on_cpu",
-    "TILEWRIGHT_VERL_ON_CPU": "tests",
-}
 
 
 def free_port() -> int:

@@ -20,20 +20,10 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
 
 from safetensors.torch import load_file
 
+from benchmarks.training.verl_without_gpu import ON_CPU, ROOT, WITHOUT_GPU
 from tests.training_fixtures import toy, write_model
-from tests.verl.processes_of_engines import ON_CPU, ROOT
 from tilewright.records.event_log import read_events, turns_of
 from tilewright.records.events import Stepped
-
-WITHOUT_GPU = {
-    "actor_rollout_ref.model.use_remove_padding": False,
-    "+actor_rollout_ref.model.override_config.attn_implementation": "eager",
-    "actor_rollout_ref.actor.use_torch_compile": False,
-    "actor_rollout_ref.actor.fsdp_config.use_torch_compile": False,
-    "actor_rollout_ref.rollout.free_cache_engine": False,
-    "ray_kwargs.ray_init.num_cpus": 12,
-    "transfer_queue.backend.SimpleStorage.num_data_storage_units": 2,
-}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What an adapter says of a library: how each operator is called, and what is not judged."""
+"""The description of a library: the call of each operator, and operators that are left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Call:
     backward: bool = False
     """Whether the operator is judged again together with its backward pass."""
     note: str = ""
-    """What a reader of the figures has to know."""
+    """A remark for readers of the figures."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a library says of its own speed, in its words, and where."""
+    """A claim of a library about its own speed, in its words, with the source."""
 
     text: str
     source: str

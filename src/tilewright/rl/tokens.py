@@ -21,6 +21,18 @@ from tilewright.rl.presets import SamplingSection
 from tilewright.rl.training_folder import ROLLOUTS
 
 
+def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:  # noqa: ANN401
+    """Return the ids of a conversation up to the answer, by the template of a tokenizer."""
+    chat = [{"role": item.role, "content": item.text} for item in messages]
+    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def decode_reply(tokenizer: Any, reply: Sequence[int]) -> str:  # noqa: ANN401
+    """Return the text of a reply without special tokens."""
+    return str(tokenizer.decode(list(reply), skip_special_tokens=True))
+
+
 @dataclass(frozen=True, slots=True)
 class TokenSample:
     """The tokens that a model read and wrote, the end token included.

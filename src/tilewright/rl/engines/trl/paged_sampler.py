@@ -106,7 +106,7 @@ class PagedSampler(TransformersSampler):
         view = SampledModel(self.model, self.sampled_in)
         cuda = view.device.type == "cuda"
         # Continuous batching collects garbage at its end, and CUDA graphs may do so at each
-        # capture. What is alive now needs no look.
+        # capture. Freezing excludes the objects of before.
         gc.freeze()
         try:
             with (

@@ -16,7 +16,7 @@ from tilewright.errors import PolicyError, boundary
 from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.local_model import LogprobRecorder, OnWait, leased
 from tilewright.rl.presets import SamplingSection
-from tilewright.rl.tokens import TokenSample
+from tilewright.rl.tokens import TokenSample, decode_reply, encode_chat
 from tilewright.rl.training_config import MachineSection
 
 Precision = Callable[[], AbstractContextManager[Any]]
@@ -62,12 +62,10 @@ class TransformersSampler:
         return sorted({*listed, self.tokenizer.eos_token_id} - {None})
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        chat = [{"role": item.role, "content": item.text} for item in messages]
-        text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return encode_chat(self.tokenizer, messages)
 
     def decode(self, reply: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(list(reply), skip_special_tokens=True))
+        return decode_reply(self.tokenizer, reply)
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection

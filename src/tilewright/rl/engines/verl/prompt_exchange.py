@@ -17,7 +17,7 @@ from typing import Any
 from tilewright.errors import PolicyError
 from tilewright.loop.policies.base import Message
 from tilewright.rl.presets import SamplingSection
-from tilewright.rl.tokens import TokenSample
+from tilewright.rl.tokens import TokenSample, decode_reply, encode_chat
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,10 @@ class PromptExchange:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        chat = [{"role": item.role, "content": item.text} for item in messages]
-        text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return encode_chat(self.tokenizer, messages)
 
     def decode(self, reply: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(list(reply), skip_special_tokens=True))
+        return decode_reply(self.tokenizer, reply)
 
     def sample(
         self,
