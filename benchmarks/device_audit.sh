@@ -17,7 +17,7 @@ if [ ! -d "$AUDIT_LIBRARIES" ]; then
     chmod -R a+rX "$AUDIT_LIBRARIES"
 fi
 # What libraries import from other packages is imported once, and not in every candidate's process.
-[ -f /tmp/audit-preload ] || python3 -m benchmarks.audit preload 2> /dev/null > /tmp/audit-preload
+[ -f /tmp/audit-preload ] || python3 -m benchmarks.audit preload > /tmp/audit-preload 2> "$OUT/preload.txt"
 TILEWRIGHT_PRELOAD=$(cat /tmp/audit-preload)
 export TILEWRIGHT_PRELOAD=${TILEWRIGHT_PRELOAD:-torch._dynamo}
 echo "preloaded: $(tr ',' '\n' <<< "$TILEWRIGHT_PRELOAD" | wc -l) modules after $((SECONDS - began)) s"

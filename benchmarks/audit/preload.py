@@ -7,26 +7,28 @@ and a process that has done so cannot be forked.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.audit.libraries import Library
 
-FOUND, UNFIT = "modules:", "unfit:"
-"""First words of the lines that answer: modules of a library; modules that nobody may fork."""
-IMPORT_S = 120.0
+FOUND = "modules:"
+"""First word of the line with the modules."""
+IMPORT_S = 150.0
+"""Most seconds for the imports of one process; a file system may take milliseconds a file."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the modules that one candidate's imports load, or try a list of modules."""
+    """Print the modules that one library's imports load, or those of a list that may be forked."""
     command, text, *folders = arguments
-    if command == "try":
-        _import_all(text.split(","))
-        print(UNFIT if _uses_gpu() or len(os.listdir("/proc/self/task")) > 1 else FOUND)
+    if command == "fit":
+        print(FOUND, ",".join(_fit(text.split(","))))
         return
     sys.path[:0] = folders
     # The forkserver has these in any case.
@@ -42,39 +44,62 @@ def modules_of(libraries: Sequence[Library], folders: Sequence[str]) -> list[str
     """Return the modules of other packages that these libraries import, in order of import.
 
     Each library is imported in a process of its own. One that cannot be imported adds nothing.
+    Modules are left out that start a thread or use the GPU on import.
     """
-    found: dict[str, None] = {}
-    for library in libraries:
-        text = library.before + "\n".join(dict.fromkeys(call.imports for call in library.calls))
-        found.update(dict.fromkeys(_asked("find", text, *folders)))
-    return list(found) if found and _can_be_forked(list(found)) else []
+    texts = [
+        library.before + "\n".join(dict.fromkeys(call.imports for call in library.calls))
+        for library in libraries
+    ]
+    with ThreadPoolExecutor(len(texts) or 1) as pool:
+        answers = pool.map(lambda text: _asked("find", text, *folders), texts)
+    found = dict.fromkeys(name for answer in answers for name in answer)
+    return _asked("fit", ",".join(found)) if found else []
 
 
-def _can_be_forked(modules: Sequence[str]) -> bool:
-    return FOUND in _output("try", ",".join(modules))
+def _fit(names: Sequence[str]) -> list[str]:
+    """Import the modules that leave a process fit for forks, and return their names.
+
+    A forked process tries them first. If it is unfit afterwards, both halves are tried.
+    """
+    child = os.fork()
+    if child == 0:
+        _import_all(names)
+        os._exit(0 if _can_be_forked() else 1)
+    _, status = os.waitpid(child, 0)
+    if status == 0:
+        _import_all(names)
+        return list(names)
+    if len(names) == 1:
+        print(f"not preloaded: {names[0]}", file=sys.stderr, flush=True)
+        return []
+    half = len(names) // 2
+    return _fit(names[:half]) + _fit(names[half:])
+
+
+def _can_be_forked() -> bool:
+    torch = sys.modules.get("torch")
+    uses_gpu = torch is not None and torch.cuda.is_initialized()
+    return not uses_gpu and len(os.listdir("/proc/self/task")) == 1
 
 
 def _asked(command: str, text: str, *folders: str) -> list[str]:
-    lines = [line for line in _output(command, text, *folders).splitlines() if FOUND in line]
-    return [name for line in lines for name in line.removeprefix(FOUND).strip().split(",") if name]
-
-
-def _output(*arguments: str) -> str:
-    asked = [sys.executable, "-m", "benchmarks.audit.preload", *arguments]
+    asked = [sys.executable, "-m", "benchmarks.audit.preload", command, text, *folders]
     # As in the forkserver, where a second thread would be lost in each fork.
     single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
             asked,
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
             check=False,
             timeout=IMPORT_S,
             env={**os.environ, **single},
         )
     except subprocess.TimeoutExpired:
-        return ""
-    return done.stdout
+        print(f"{command}: not ready after {IMPORT_S:.0f} s", file=sys.stderr, flush=True)
+        return []
+    lines = [line for line in done.stdout.splitlines() if line.startswith(FOUND)]
+    return [name for line in lines for name in line.removeprefix(FOUND).strip().split(",") if name]
 
 
 def _can_be_imported(name: str, folders: Sequence[Path]) -> bool:
@@ -89,15 +114,9 @@ def _can_be_imported(name: str, folders: Sequence[Path]) -> bool:
 
 def _import_all(names: Sequence[str]) -> None:
     for name in names:
-        try:
+        # Of another package: it may raise anything.
+        with contextlib.suppress(Exception):
             importlib.import_module(name)
-        except ImportError:
-            continue
-
-
-def _uses_gpu() -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.cuda.is_initialized()
 
 
 if __name__ == "__main__":

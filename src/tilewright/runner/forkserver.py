@@ -93,7 +93,8 @@ def _import_triton() -> None:
 def _import_preloaded(names: str) -> None:
     """Import modules that the user names, joined by commas; a child imports what is missing."""
     for name in filter(None, names.split(",")):
-        with contextlib.suppress(ImportError):
+        # Of another package: it may raise anything.
+        with contextlib.suppress(Exception):
             importlib.import_module(name)
 
 

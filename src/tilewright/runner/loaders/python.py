@@ -194,10 +194,11 @@ def recipe(result: Any, args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]: 
         if result is value and result is not None:
             return lambda args: args[place]
     if isinstance(result, torch.Tensor):
-        # On the meta device: a copy with values would be one that a candidate could find.
-        like = torch.empty_strided(result.shape, result.stride(), dtype=result.dtype, device="meta")
-        device = result.device
-        return lambda _: torch.empty_like(like, device=device)
+        # No tensor is kept: a candidate could find its values. A meta tensor has none, but the first
+        # operation on one imports 486 modules, which takes seconds.
+        make = partial(torch.empty_strided, dtype=result.dtype, device=result.device)
+        shape, strides = tuple(result.shape), result.stride()
+        return lambda _: make(shape, strides)
     if isinstance(result, list | tuple):
         items = [recipe(item, args) for item in result]
         whole = tuple if isinstance(result, tuple) else list
