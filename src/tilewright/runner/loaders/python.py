@@ -194,8 +194,8 @@ def recipe(result: Any, args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]: 
         if result is value and result is not None:
             return lambda args: args[place]
     if isinstance(result, torch.Tensor):
-        # No tensor is kept: a candidate could find its values. A meta tensor has none, but the first
-        # operation on one imports 486 modules, which takes seconds.
+        # No tensor is kept, because a candidate could find its values. A meta tensor has none, but
+        # the first operation on one imports 486 modules, which takes seconds.
         make = partial(torch.empty_strided, dtype=result.dtype, device=result.device)
         shape, strides = tuple(result.shape), result.stride()
         return lambda _: make(shape, strides)
