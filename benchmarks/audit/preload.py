@@ -57,29 +57,51 @@ def modules_of(libraries: Sequence[Library], folders: Sequence[str]) -> list[str
 
 
 def _fit(names: Sequence[str]) -> list[str]:
-    """Import the modules that leave a process fit for forks, and return their names.
+    """Import the modules that leave a process fit for forks, and return their names."""
+    fit: list[str] = []
+    left = list(names)
+    while left:
+        place = _first_unfit(left)
+        _import_all(left[:place])
+        fit += left[:place]
+        if place < len(left):
+            print(f"not preloaded: {left[place]}", file=sys.stderr, flush=True)
+        del left[: place + 1]
+    return fit
 
-    A forked process tries them first. If it is unfit afterwards, both halves are tried.
-    """
+
+def _first_unfit(names: Sequence[str]) -> int:
+    """Return the place of the first module that leaves a forked process unfit, or their number."""
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        _import_all(names)
-        os._exit(0 if _can_be_forked() else 1)
-    _, status = os.waitpid(child, 0)
-    if status == 0:
-        _import_all(names)
-        return list(names)
-    if len(names) == 1:
-        print(f"not preloaded: {names[0]}", file=sys.stderr, flush=True)
-        return []
-    half = len(names) // 2
-    return _fit(names[:half]) + _fit(names[half:])
+        place = 0
+        for name in names:
+            _import_all((name,))
+            if not _can_be_forked():
+                break
+            place += 1
+        os.write(writer, str(place).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, encoding="ascii") as answer:
+        # A module that ends its process leaves no answer, and the first one may be it.
+        place = int(answer.read() or 0)
+    os.waitpid(child, 0)
+    return place
 
 
 def _can_be_forked() -> bool:
-    torch = sys.modules.get("torch")
-    uses_gpu = torch is not None and torch.cuda.is_initialized()
-    return not uses_gpu and len(os.listdir("/proc/self/task")) == 1
+    """Tell whether this process has one thread, and no GPU open."""
+    opened = (_target(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd"))
+    return len(os.listdir("/proc/self/task")) == 1 and not any("nvidia" in each for each in opened)
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
 
 
 def _asked(command: str, text: str, *folders: str) -> list[str]:
