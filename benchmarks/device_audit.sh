@@ -8,7 +8,8 @@ set -u
 began=$SECONDS
 mkdir -p .data
 . benchmarks/device_setup.sh
-export AUDIT_LIBRARIES=/tmp/audit-libraries
+# Of what libraries import, the packages that use no GPU on import; torch._inductor uses one.
+export AUDIT_LIBRARIES=/tmp/audit-libraries TILEWRIGHT_PRELOAD=torch._dynamo,networkx,scipy.optimize
 if [ ! -d "$AUDIT_LIBRARIES" ]; then
     python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --upgrade \
         --target "$AUDIT_LIBRARIES" .whl/audit/*.whl
@@ -16,11 +17,6 @@ if [ ! -d "$AUDIT_LIBRARIES" ]; then
     python3 -m compileall -q -j 0 "$AUDIT_LIBRARIES" > /dev/null 2>&1
     chmod -R a+rX "$AUDIT_LIBRARIES"
 fi
-# What libraries import from other packages is imported once, and not in every candidate's process.
-[ -f /tmp/audit-preload ] || python3 -m benchmarks.audit preload > /tmp/audit-preload 2> "$OUT/preload.txt"
-TILEWRIGHT_PRELOAD=$(cat /tmp/audit-preload)
-export TILEWRIGHT_PRELOAD=${TILEWRIGHT_PRELOAD:-torch._dynamo}
-echo "preloaded: $(tr ',' '\n' <<< "$TILEWRIGHT_PRELOAD" | wc -l) modules after $((SECONDS - began)) s"
 [ ! -f "${OUT}/audit.jsonl" ] || mv "$OUT/audit.jsonl" .data/audit.jsonl
 command=$1
 shift

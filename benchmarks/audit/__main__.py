@@ -16,10 +16,8 @@ from pathlib import Path
 
 from benchmarks.audit.again import measure_again
 from benchmarks.audit.cells import all_cells
-from benchmarks.audit.installed import find
 from benchmarks.audit.libraries import LIBRARIES, Library
 from benchmarks.audit.page import write_pages
-from benchmarks.audit.preload import modules_of
 from benchmarks.audit.reproducers import write_reproducers
 from benchmarks.audit.results import Results, read
 from benchmarks.audit.run import STAGES, Place, Plan, libraries_folders, run
@@ -35,11 +33,6 @@ def main() -> int:
         for cell in all_cells(_chosen(options.library)):
             print(cell.id, *(case["name"] for case in cell.operator.cases))
         return 0
-    if options.command == "preload":
-        folders = libraries_folders()
-        fit = [each for each in _chosen(options.library) if not find(each, folders).reason]
-        print(",".join(modules_of(fit, folders)))
-        return 0
     if options.command == "page":
         write_pages(read(options.results), options.out, options.results.name)
         return 0
@@ -54,7 +47,6 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description=__doc__)
     parts = parser.add_subparsers(dest="command", required=True)
     parts.add_parser("list", help="list all cells, and judge none")
-    parts.add_parser("preload", help="print the modules that libraries import from other packages")
     for name, text in (("run", "judge what is left"), ("again", "judge ten cells again")):
         part = parts.add_parser(name, help=text)
         part.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "out/audit")))

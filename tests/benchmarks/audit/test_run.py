@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,6 @@ from benchmarks.audit.compilation import pack_kernels
 from benchmarks.audit.installed import find
 from benchmarks.audit.judging import Prepared, judged, request_of
 from benchmarks.audit.libraries.base import Call, Library
-from benchmarks.audit.preload import modules_of
 from benchmarks.audit.results import Results, read
 from benchmarks.audit.run import Place, Plan, chosen, run
 from benchmarks.audit.summary import again_cells, result_of, table
@@ -53,25 +51,6 @@ def test_a_library_is_found_by_version_and_needs(folder):
     assert "the adapter is for 2.0" in find(newer, [folder]).reason
     needy = Library("tiny-kernels", "1.0", "tiny_kernels", (), needs=("no_such_module",))
     assert "no_such_module" in find(needy, [folder]).reason
-
-
-def test_modules_of_other_packages_are_found_for_preloading(folder):
-    imports = "import tiny_kernels\nimport wave"
-    importing = Library("tiny-kernels", "1.0", "tiny_kernels", (Call("row_sum", imports, "pass"),))
-    broken = Library("broken", "1.0", "broken", (Call("row_sum", "import no_such_module", "pass"),))
-    found = modules_of([broken, importing], [folder])
-    assert "wave" in found
-    assert "tiny_kernels" not in found
-
-
-def test_nothing_is_preloaded_that_starts_a_thread(folder, tmp_path, monkeypatch):
-    lines = (
-        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
-    )
-    (tmp_path / "threaded.py").write_text(lines)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
-    call = Call("row_sum", "import threaded", "pass")
-    assert modules_of([Library("tiny-kernels", "1.0", "tiny_kernels", (call,))], [folder]) == []
 
 
 def test_the_others_go_on_without_a_missing_library(folder, tmp_path, capsys):
