@@ -139,9 +139,7 @@ class World:
         """Inject a fault; return its time, or the time of its end if it lasts."""
         now = time.monotonic()
         if fault == "server":
-            self._server.send_signal(signal.SIGKILL)
-            self._server.wait()
-            self._server = self._started()
+            self.kill_for(0.0)
             return now
         if fault == "node":
             assert self._nodes is not None
@@ -155,6 +153,13 @@ class World:
             return now
         {"disk full": self._fill, "locked": self._lock_store, "network": self._cut}[fault]()
         return time.monotonic()
+
+    def kill_for(self, seconds: float) -> None:
+        """Kill the server, and start it again after `seconds`."""
+        self._server.send_signal(signal.SIGKILL)
+        self._server.wait()
+        time.sleep(seconds)
+        self._server = self._started()
 
     def _kill_one(self, fault: Fault) -> None:
         """Kill the first process of a kind that exists."""

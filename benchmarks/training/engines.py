@@ -22,6 +22,7 @@ import yaml
 
 from benchmarks.bars import Bar
 from benchmarks.training.cpu_training import TOY
+from benchmarks.training.killed_judge import killed_judge
 from benchmarks.training.verl_without_gpu import ON_CPU, ROOT, WITHOUT_GPU
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Stepped
@@ -48,7 +49,23 @@ def run(match: str) -> list[Bar]:
     with tempfile.TemporaryDirectory(prefix="tilewright-engines-") as place:
         folder = Path(place)
         bars = [_three_steps(folder, ranks) for ranks in SECONDS if match in f"{ranks} ranks"]
+        if match in "killed judge":
+            bars += [_killed_judge(engine, folder) for engine in ("trl", "verl")]
         return bars + (_comparison(folder) if match in "comparison" else [])
+
+
+def _killed_judge(engine: str, folder: Path) -> Bar:
+    resources = {"+ray_kwargs.ray_init.resources": {"NPU": 1}}
+    machine = {"verl": {**WITHOUT_GPU, **resources}} if engine == "verl" else {}
+    place = folder / f"killed-{engine}"
+
+    def start(config: Path) -> subprocess.Popen[bytes]:
+        with place.joinpath("log.txt").open("wb") as log:
+            return subprocess.Popen(
+                _command(engine, config), env=_environment(engine), cwd=ROOT, stdout=log, stderr=log
+            )
+
+    return killed_judge(engine, start, place, machine)
 
 
 def _three_steps(folder: Path, ranks: int) -> Bar:
@@ -125,11 +142,20 @@ def _trained(
     tree |= {"settings": {"runs": str(folder)}, "health": {"stop_silent": 0}}
     path = folder.with_suffix(".yaml")
     path.write_text(yaml.safe_dump(tree), encoding="utf-8")
-    python = VERL_PYTHON if engine == "verl" else sys.executable
-    command = [python, "-m", "tilewright", "train", "rl", str(path)]
-    env = {**os.environ, **(ON_CPU if engine == "verl" else {})}
     with folder.with_suffix(".log").open("w", encoding="utf-8") as log:
-        subprocess.run(command, env=env, cwd=ROOT, stdout=log, stderr=log, check=True)
+        subprocess.run(
+            _command(engine, path),
+            env=_environment(engine), cwd=ROOT, stdout=log, stderr=log, check=True,
+        )  # fmt: skip
     (run_folder,) = folder.iterdir()
     steps = [event for event in read_events(run_folder) if isinstance(event, Stepped)]
     return [event.figures for event in steps if event.batch.startswith("step")]
+
+
+def _command(engine: str, config: Path) -> list[str]:
+    python = VERL_PYTHON if engine == "verl" else sys.executable
+    return [python, "-m", "tilewright", "train", "rl", str(config)]
+
+
+def _environment(engine: str) -> dict[str, str]:
+    return {**os.environ, **(ON_CPU if engine == "verl" else {})}
