@@ -65,12 +65,12 @@ def baseline_failed(
 ) -> TilewrightError:
     """Return what to raise for a baseline that ended.
 
-    The evaluation is repeated with a fresh one if it was cached, and alone if it lacked device
-    memory while others held some.
+    The evaluation is repeated with a fresh one if it was cached or could not be stopped in time,
+    and alone if it lacked device memory while others held some.
     """
     outcome = ended.outcome
     lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
     message = f"baseline {name!r} {outcome.verdict}: {getattr(outcome, 'message', '')}"
     if lacked and context.host.shares_memory:
         return DeviceCrowded(message)
-    return (InfrastructureError if ended.reused else ProblemError)(message)
+    return (InfrastructureError if ended.repeatable else ProblemError)(message)

@@ -274,8 +274,9 @@ class Runner:
 
     def _stop(self) -> None:
         if not self.child.tree.freeze():
-            message = f"it did not stand still within {STOPPED_S:g} s"
-            raise self._failed(FailureReason.TIMEOUT, message)
+            message = f"SIGSTOP did not stop it within {STOPPED_S:g} s"
+            outcome = Failed(stage=self.stage, reason=FailureReason.TIMEOUT, message=message)
+            raise self._attributed(outcome, repeatable=True)
 
     def forbid_processes(self) -> None:
         """Refuse new processes of this runner, and end those that it started."""
@@ -367,10 +368,10 @@ class Runner:
     def _failed(self, reason: FailureReason, message: str) -> Exception:
         return self._attributed(Failed(stage=self.stage, reason=reason, message=message))
 
-    def _attributed(self, outcome: Failed) -> Exception:
+    def _attributed(self, outcome: Failed, *, repeatable: bool = False) -> Exception:
         """Return what to raise; it depends on where the runner failed, not on its message."""
         if self.entered:
-            return EvaluationEnded(outcome, self.name, reused=self.reused)
+            return EvaluationEnded(outcome, self.name, repeatable=repeatable or self.reused)
         text = f"{outcome.reason}: {outcome.message}"
         return InfrastructureError(f"{self.name} failed before its candidate was entered: {text}")
 

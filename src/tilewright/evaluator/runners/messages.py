@@ -44,14 +44,15 @@ class EvaluationEnded(Exception):
     """
 
     def __init__(
-        self, outcome: Outcome, runner: str = "candidate", *, reused: bool = False
+        self, outcome: Outcome, runner: str = "candidate", *, repeatable: bool = False
     ) -> None:
         super().__init__(outcome.verdict)
         self.outcome = outcome
         self.runner = runner
         """The runner that ended it: a baseline's failure is not the candidate's."""
-        self.reused = reused
-        """Whether the runner served an earlier evaluation, which may explain the failure."""
+        self.repeatable = repeatable
+        """Whether a repetition may end in another way: the runner served an earlier evaluation, or
+        the machine was too busy to stop it."""
 
     @classmethod
     def failed(cls, stage: Stage, reason: FailureReason, message: str) -> EvaluationEnded:
