@@ -198,7 +198,7 @@ def test_a_baseline_that_lacks_memory_beside_others_is_not_blamed(evaluator, sha
     shared()
     assert isinstance(baseline_failed(context, "eager", lacked), DeviceCrowded)
     assert isinstance(baseline_failed(context, "eager", other), ProblemError)
-    other.reused = True
+    other.repeatable = True
     assert type(baseline_failed(context, "eager", other)) is InfrastructureError
 
 
