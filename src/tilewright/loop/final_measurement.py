@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,24 +39,36 @@ def race_best(
     """Let the candidates race whose intervals overlap with that of the best one.
 
     Their trials are whole evaluations in new processes. The trials that made a candidate look good
-    do not count.
+    do not count. If no candidate of a race is correct again, the next best ones race.
     """
-    section, ranked = settings.loop, _ranked(turns, best)
-    names = rivals([(name, estimate) for name, estimate, _ in ranked], section.race_candidates)
-    if not names:
-        return RacedWinner(best, 0, 0)
-    found = {name: Contender(name) for name in names}
-    by_name = {name: turn for name, _, turn in ranked}
-    rules = RaceRules(max_trials=section.race_trials)
+    left, candidates, trials = _ranked(turns, best), 0, 0
+    while left:
+        names = rivals([(name, found) for name, found, _ in left], settings.loop.race_candidates)
+        if not names:
+            return RacedWinner(left[0][2], candidates, trials)
+        by_name = {name: turn for name, _, turn in left if name in names}
+        entrants, won = _raced(session, settings, by_name, shown)
+        candidates += len(entrants)
+        trials += sum(item.trials for item in entrants)
+        if won is not None:
+            return RacedWinner(by_name[won], candidates, trials)
+        left = [item for item in left if item[0] not in by_name]
+    return RacedWinner(best, candidates, trials)
+
+
+def _raced(
+    session: SearchRun, settings: Config, turns: Mapping[str, Turn], shown: OnEvent
+) -> tuple[list[Contender], str | None]:
+    """Let candidates race; return them, and the winner. `None`: none was correct."""
+    found = {name: Contender(name) for name in turns}
+    rules = RaceRules(max_trials=settings.loop.race_trials)
     with open_executor(settings) as executor:
         while due := next_trials(list(found.values()), rules):
             for name in due:
-                report = _measured(executor, session, settings, by_name[name], shown)
+                report = _measured(executor, session, settings, turns[name], shown)
                 found[name] = with_trial(found[name], trial_of(summary_of_report(report, "", 0.0)))
     entrants = list(found.values())
-    won = outcome(entrants, rules).best
-    trials = sum(item.trials for item in entrants)
-    return RacedWinner(by_name[won] if won is not None else best, len(entrants), trials)
+    return entrants, outcome(entrants, rules).best
 
 
 def _ranked(turns: Sequence[Turn], best: Turn) -> list[tuple[str, Estimate, Turn]]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from tilewright.config import load
 from tilewright.loop.final_measurement import race_best, standalone
 from tilewright.loop.run_state import begin_session
 from tilewright.problems.loader import find_problem
+from tilewright.records import SourceFile
+from tilewright.records.events import Turn
 from tilewright.testing.strategy_checks import BEGUN, PROBLEM
 
 MODEL = """import itertools
@@ -40,6 +43,30 @@ def test_a_winner_without_a_rival_needs_no_race(tmp_path):
     best, slow = judged("a", 2.0), judged("b", 1.0)
     won = race_best(session, settings, [best, slow], best, lambda _: None)
     assert (won.turn, won.candidates, won.trials) == (best, 0, 0)
+
+
+def test_the_next_best_wins_if_every_candidate_of_a_race_fails(tmp_path):
+    problem = find_problem("add_relu")
+    session = begin_session(tmp_path, BEGUN, [problem], load(environ={}))
+    settings = load(environ={}, overrides=[f"home={tmp_path / 'home'}"])
+
+    def recorded(name: str, speedup: float, text: str) -> Turn:
+        """Return a turn that was correct once; `text` is what a new trial gets."""
+        file = SourceFile(path="candidate.py", text=text)
+        candidate = reports.request().candidate.model_copy(update={"files": (file,)})
+        report = reports.report(request=reports.request(candidate=candidate))
+        path = Path("reports") / f"{name}.json"
+        (session.folder / "reports").mkdir(exist_ok=True)
+        (session.folder / path).write_text(report.to_json())
+        turn = judged(name, speedup)
+        said = turn.judgements[0].model_copy(update={"report": str(path)})
+        ask = turn.ask.model_copy(update={"problem": problem.id})
+        return turn.model_copy(update={"ask": ask, "judgements": (said,)})
+
+    broken = [recorded(name, speedup, "def (") for name, speedup in (("a", 2.0), ("b", 1.95))]
+    third = recorded("c", 1.0, reports.SOURCE)
+    won = race_best(session, settings, [*broken, third], broken[0], lambda *_: None)
+    assert (won.turn.ask.id, won.candidates, won.trials) == ("c", 2, 2)
 
 
 @pytest.mark.nightly
