@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
 
 from safetensors.torch import load_file
 
+from benchmarks.process_tree import command_of, descendants
 from benchmarks.training.verl_without_gpu import ON_CPU, ROOT, WITHOUT_GPU
 from tests.training_fixtures import toy, write_model
 from tilewright.records.event_log import read_events, turns_of
@@ -109,36 +111,75 @@ def test_a_training_leaves_turns_metrics_and_a_model(folder):
     assert json.loads(replayed.stdout)["mismatch"] == "", "log ratios of the trainer are there"
 
 
-def test_a_killed_training_resumes_without_a_lost_or_repeated_verdict(folder):
-    """Kill the whole process group three times, at different moments."""
-    config = write_config(folder, "killed")
-    words, place = [str(config)], None
-    for wanted in (1, 30, 50):
-        process = subprocess.Popen(
-            command(*words),
-            env={**os.environ, **ON_CPU},
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        until = time.monotonic() + 300
-        while time.monotonic() < until and process.poll() is None:
-            made = sorted((folder / "killed").glob("*/events.jsonl"))
-            if made and len(turns(made[0].parent)) >= wanted:
-                break
-            time.sleep(0.3)
-        assert process.poll() is None, "it ended before it could be killed"
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        place = sorted((folder / "killed").glob("*/events.jsonl"))[0].parent
-        words = ["--resume", str(place)]
-    assert place is not None
-    done = run(*words)
+def started(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(*words),
+        env={**os.environ, **ON_CPU},
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def with_turns(process: subprocess.Popen[str], runs: Path, wanted: int) -> Path:
+    """Wait until the run has so many turns; return its folder."""
+    until = time.monotonic() + 300
+    while time.monotonic() < until and process.poll() is None:
+        made = sorted(runs.glob("*/events.jsonl"))
+        if made and len(turns(made[0].parent)) >= wanted:
+            return made[0].parent
+        time.sleep(0.3)
+    raise AssertionError(f"it has ended, or has no {wanted} turns")
+
+
+def named(process: subprocess.Popen[str], name: bytes) -> int:
+    """Return the process of a training that Ray calls so."""
+    (found,) = (pid for pid in descendants(process.pid) if command_of(pid).startswith(name))
+    return found
+
+
+def resumed(place: Path) -> None:
+    """Resume a run to its end; no turn is lost or repeated."""
+    done = run("--resume", str(place))
     assert done.returncode == 0, done.stderr[-3000:]
     names = turns(place)
     assert len(names) == len(set(names)) == 3 * 24 + 2 * 2 * 2
     assert [at for batch, at in steps(place) if batch.startswith("step")] == [1, 2, 3]
+
+
+def test_a_killed_training_resumes_without_a_lost_or_repeated_verdict(folder):
+    """Kill the whole process group three times, at different moments."""
+    words = [str(write_config(folder, "killed"))]
+    for wanted in (1, 30, 50):
+        process = started(*words)
+        place = with_turns(process, folder / "killed", wanted)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        words = ["--resume", str(place)]
+    resumed(place)
+
+
+def test_a_full_disk_and_a_dead_trainer_end_the_run_which_resumes(folder):
+    """The writer of the event log may write no longer; then the trainer's process is killed."""
+    process = started(str(write_config(folder, "hurt")))
+    place = with_turns(process, folder / "hurt", 2)
+    size = (place / "events.jsonl").stat().st_size
+    writer = named(process, b"ray::RunService")
+    resource.prlimit(writer, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    _, text = process.communicate(timeout=300)
+    assert process.returncode == 2, text[-3000:]
+    assert "events.jsonl: cannot be written: file too large" in text
+    assert "to resume: tilewright train rl --resume" in text
+
+    process = started("--resume", str(place))
+    with_turns(process, folder / "hurt", 30)
+    os.kill(named(process, b"ray::TaskRunner"), signal.SIGKILL)
+    _, text = process.communicate(timeout=300)
+    assert process.returncode == 4, text[-3000:]
+    assert "to resume: tilewright train rl --resume" in text
+    resumed(place)
 
 
 def test_the_platform_of_the_tests_is_refused_elsewhere():
