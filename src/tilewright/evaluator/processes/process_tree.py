@@ -13,8 +13,8 @@ _CPUCLOCK_SCHED = 2
 """The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
 NO_PROCESSES_TIMEOUT_S = 2.0
 STOPPED_S = 10.0
-"""Seconds within which SIGSTOP must stop all threads. A thread first ends its call of the kernel,
-and on a busy machine it waits for a core before that: 2 s were too few at a load of 8."""
+"""Seconds within which SIGSTOP must stop all threads. A thread first ends its call of the kernel.
+On a busy machine it waits for a core before that: 2 s were too few at a load of 11."""
 _STOPPED, _ENDED = b"TtZX", b"ZX"
 """States of a thread in /proc/PID/stat."""
 _REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17

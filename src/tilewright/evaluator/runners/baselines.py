@@ -65,8 +65,8 @@ def baseline_failed(
 ) -> TilewrightError:
     """Return what to raise for a baseline that ended.
 
-    The evaluation is repeated with a fresh one if it was cached or could not be stopped in time,
-    and alone if it lacked device memory while others held some.
+    The evaluation is repeated with a fresh one if it was cached or could not be stopped in time.
+    It is repeated alone if it lacked device memory while others held some.
     """
     outcome = ended.outcome
     lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
