@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tilewright.cli.options import option, switch
 from tilewright.cli.output import print_line, print_skipped
+from tilewright.cli.progress import Progress
 from tilewright.config.schema import LoggerName, Loggers
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.integrations.run_loggers import check_loggers, send
@@ -57,7 +58,8 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
     if is_eval_run(target) and _holds_verdict(target):
         lost = "its report.json is the verdict of a run of eval, which would be lost"
         raise ConfigError(f"--out {target}: {lost}; name another folder")
-    with uncollected():
+    # 100,000 candidates take several seconds.
+    with uncollected(), Progress("report", now="reading the runs"):
         gathered = gather(folders, full=given["all_candidates"])
         name = given["title"] or title_of(gathered.runs[0].begun)
         shown = document(gathered, name, given["out"] or "")
@@ -90,7 +92,8 @@ def _send(folders: list[Path], to: str) -> int:
     check_loggers(names, "--to")
     for folder in folders:
         for name in names:
-            sent = send(folder, name)
+            with Progress("report", now=f"sending the curves of {folder} to {name}"):
+                sent = send(folder, name)
             print_line(f"{sent.points} points are in {name} as {sent.name}")
     return 0
 

@@ -12,6 +12,7 @@ import click
 from tilewright import config
 from tilewright.cli.options import number, option, switch
 from tilewright.cli.output import print_line, print_skipped
+from tilewright.cli.progress import Progress
 from tilewright.errors import TilewrightError, writing
 from tilewright.loop.run_state import resume_session
 from tilewright.records.event_log import EVENTS
@@ -39,12 +40,15 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
         return _eval(folder, port, export, as_json=as_json)
     if not (folder / EVENTS).is_file() and next(run_files(folder), None) is not None:
         return _list(folder, port, export, as_json=as_json)
-    turns = Turns(folder)
+    with Progress("view", now="reading the turns"):
+        turns = Turns(folder)
     print_skipped(turns.skipped)
     if as_json:
         click.echo(json.dumps({"run": run, "turns": turns.rows}, indent=1))
         return 0
-    turns.cells = _cells(Path(run))
+    # A search of 20,000 turns takes 20 s.
+    with Progress("view", now="replaying the search"):
+        turns.cells = _cells(folder)
     if export is not None:
         return _write(export, exported(turns), f"{len(turns.rows)} turns")
     return _serve(Viewer(turns, port), f"{len(turns.rows)} turns of {run}")
