@@ -47,6 +47,8 @@ KERNELBENCH_CLONE ?=
 KERNELBENCH_VENV  := .venv-kernelbench
 # The extras of integrations: their tests run in .venv-integration-NAME.
 PACKAGES := verifiers verifiers-0-2 openenv inspect
+# TRL trains with rollouts in an environment of OpenEnv.
+WITH_openenv := ,train
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
@@ -176,13 +178,13 @@ verl: $(VERL)/installed  ## install the engine verl into .venv-verl
 test-verl: $(STAMP) $(VERL)/installed  ## run the tests of the engine verl, and compare it with the engine trl
 	TILEWRIGHT_TRL_PYTHON=$(abspath $(BIN)/python) $(VERL)/bin/python -m pytest -q -p no:asyncio tests/verl $(ARGS)
 
-test-integrations: $(STAMP) $(if $(ONLY),test-integration-$(ONLY),$(PACKAGES:%=test-integration-%) test-kernelbench)  ## run the tests of integrations with their packages
+test-integrations: $(STAMP) $(if $(ONLY),test-integration-$(ONLY),$(PACKAGES:%=test-integration-%) test-loggers test-kernelbench)  ## run the tests of integrations with their packages
 
 .venv-integration-%/installed: pyproject.toml
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	grep -E '^(torch|triton|numpy|pytest|pytest-timeout|hypothesis|hatchling|psutil)[=<>]' constraints.txt > $(@D)/constraints.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt \
-	    -e '.[judge,cpp,$*]' pytest pytest-timeout hypothesis hatchling psutil
+	    -e '.[judge,cpp,$*$(WITH_$*)]' pytest pytest-timeout hypothesis hatchling psutil
 	@touch $@
 
 # Warnings of the packages are not ours.
@@ -204,7 +206,8 @@ test-loggers: $(STAMP)  ## run the tests of loggers and FlashInfer, each package
 	    echo "import site; site.addsitedir('$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')')" \
 	        > $$($$made/bin/python -c 'import site; print(site.getsitepackages()[0])')/tilewright.pth; \
 	    $$made/bin/python -m pip install --quiet --disable-pip-version-check "$$wanted"; \
-	    $$made/bin/python -m pytest -q -k "$${wanted%%>*}" tests/unit/integrations/test_run_loggers.py $(ARGS); \
+	    TESTED_EXTRA=$${wanted%%>*} $$made/bin/python -m pytest -q -k "$${wanted%%>*}" \
+	        tests/unit/integrations/test_run_loggers.py tests/integrations/test_overhead.py $(ARGS); \
 	done
 	test -x .venv-flashinfer/bin/python || $(PYTHON) -m venv .venv-flashinfer
 	echo "import site; site.addsitedir('$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')')" \
@@ -248,5 +251,5 @@ coverage: $(STAMP)  ## branch coverage, with the floors that we promise
 	    --omit='*/runner/gpu_memory.py'
 
 clean:  ## remove the environment, caches and coverage data
-	rm -rf $(VENV) $(OLDEST) .venv-integration-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) $(OLDEST) .venv-integration-* .venv-trackio .venv-wandb .venv-mlflow .venv-flashinfer $(KERNELBENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -132,6 +132,15 @@ def write_problems(folder: Path, chosen: tuple[Kind, ...] = TWELVE) -> Path:
     return folder
 
 
+def write_copies(folder: Path, count: int) -> Path:
+    """Write the problem of the first kind several times; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = PROBLEM.format(name=TWELVE[0].name, first="# Nothing else.")
+    for number in range(count):
+        (folder / f"p{number:02}.py").write_text(text, encoding="utf-8")
+    return folder
+
+
 def reply_to(prompt: str) -> str:
     """Return the reply of a stand-in model, which finds the kind by the name in the prompt."""
     for kind in TWELVE:

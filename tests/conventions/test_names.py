@@ -14,6 +14,7 @@ BUNDLED = SOURCE / "problems" / "bundled"
 # Files that test a behaviour of several modules of their package.
 BEHAVIOUR_FILES = {
     "integrations/test_action.py",
+    "integrations/test_kernelbench_values.py",
     "integrations/test_existing_interfaces.py",
     *("cli/test_windows.py", "checks/test_findings.py", "cli/test_output_and_progress.py"),
     *("cli/test_reproduced_figures.py", "cli/test_missing_entry.py"),

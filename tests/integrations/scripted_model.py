@@ -11,12 +11,16 @@ from tests.twelve_candidates import KINDS, reply_to
 
 @modelapi(name="scripted")
 class Scripted(ModelAPI):
-    """Replies by the problem in the prompt. `first-wrong` replies wrongly at first."""
+    """Replies by the problem in the prompt, or always the same. `first-wrong` is wrong at first."""
+
+    def __init__(self, model_name: str, *given: Any, reply: str = "", **named: Any) -> None:
+        super().__init__(model_name, *given, **named)
+        self.reply = reply
 
     async def generate(self, input: list[Any], *_: Any, **__: Any) -> ModelOutput:
         """Return the reply of the problem that the prompt names."""
         text = "\n".join(str(item.content) for item in input)
-        reply = reply_to(text)
+        reply = self.reply or reply_to(text)
         if self.model_name == "first-wrong" and "Verdict: incorrect" not in text:
             name = next(name for name in KINDS if name in text)
             reply = KINDS["k_wrong"].reply.replace("k_wrong", name)

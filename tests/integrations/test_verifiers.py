@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integrations.conftest import ModelServer, program, run
-from tests.twelve_candidates import KINDS, SETTINGS, TWELVE, write_problems
+from tests.twelve_candidates import KINDS, SETTINGS, TWELVE, write_copies, write_problems
 from tilewright.integrations.judged_answers import VERDICTS
 from tilewright.integrations.packages import VERIFIERS, in_range, installed
 from tilewright.integrations.verdict_table import HARNESSES, Ours
@@ -85,10 +85,7 @@ def test_each_of_twelve_candidates_gets_its_cell(project, model, place):
 
 
 def test_twenty_tasks_with_two_rollouts_and_sixteen_at_once(project, model, place):
-    folder = write_problems(place / "problems", ())
-    source = (write_problems(place / "one", TWELVE[:1]) / "k_faster.py").read_text()
-    for number in range(20):
-        (folder / f"p{number:02}.py").write_text(source)
+    folder = write_copies(place / "problems", 20)
     untimed = json.dumps([*SETTINGS, "eval.timing.enabled=false"])
     traces = evaluated(
         project, model, folder, place / "out", *("-r", "2", "-c", "16"), settings=untimed

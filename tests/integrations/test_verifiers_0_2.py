@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integrations.conftest import ModelServer
-from tests.twelve_candidates import KINDS, SETTINGS, TWELVE, write_problems
+from tests.twelve_candidates import KINDS, SETTINGS, TWELVE, write_copies, write_problems
 from tilewright.integrations.packages import OLD_VERIFIERS, in_range, installed
 from tilewright.integrations.verdict_table import HARNESSES, Ours
 
@@ -33,6 +33,7 @@ def evaluated(model: ModelServer, rollouts: int, **options: Any) -> list[dict[st
             model="stand-in",
             num_examples=-1,
             rollouts_per_example=rollouts,
+            max_concurrent=16,
             state_columns=["tilewright"],
         )
     )
@@ -64,6 +65,18 @@ def test_each_of_twelve_candidates_gets_its_cell(model, place):
             case "none":
                 assert output["reward"] is None
                 assert "unjudged" in str(output["error"])
+
+
+def test_twenty_tasks_with_two_rollouts_and_sixteen_at_once(model, place):
+    folder = write_copies(place / "problems", 20)
+    outputs = evaluated(model, 2, problems=str(folder), settings=(*SETTINGS, UNTIMED))
+    assert len(outputs) == 40
+    assert len({output["example_id"] for output in outputs}) == 20
+    for output in outputs:
+        assert (output["reward"], output["error"]) == (1, None)
+        metrics = output["metrics"]
+        assert (metrics["correct"], metrics["timed"]) == (1, 0)
+        assert metrics["seconds"] > 0
 
 
 def test_the_feedback_is_the_next_message(model, place):

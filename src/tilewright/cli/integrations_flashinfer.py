@@ -15,10 +15,15 @@ from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show_result, table
 from tilewright.config import Config
-from tilewright.errors import ConfigError, NoVerdict, writing
-from tilewright.integrations.flashinfer import JudgedSolution, judge_solution, read_solutions
+from tilewright.errors import ConfigError, NoVerdict, ProblemError, writing
+from tilewright.integrations.flashinfer import (
+    JudgedSolution,
+    candidate_of,
+    judge_solution,
+    read_solutions,
+)
 from tilewright.problems.sets.base import Found
-from tilewright.problems.sets.flashinfer import Definition, read_definitions
+from tilewright.problems.sets.flashinfer import Definition, problem_of, read_definitions
 
 Pair = tuple[Mapping[str, Any], Definition]
 
@@ -69,10 +74,18 @@ def _pairs(source: Path, name: str | None, skipped: list[str]) -> list[Pair]:
     for item in read_solutions(source, skipped):
         if name not in (None, item["name"]):
             continue
-        if item["definition"] in definitions:
-            pairs.append((item, definitions[item["definition"]]))
-        else:
+        definition = definitions.get(item["definition"])
+        if definition is None:
             skipped.append(f"{item['name']}: there is no definition {item['definition']}")
+            continue
+        try:
+            problem_of(definition, f"{item['name']}: {definition.name}")
+            candidate_of(item, definition, definition.workloads[0])
+        except (ConfigError, ProblemError) as error:
+            # One bad file must not end the evaluation of the others.
+            skipped.append(str(error))
+        else:
+            pairs.append((item, definition))
     return pairs
 
 

@@ -19,7 +19,7 @@ from tilewright.integrations.kept_report import judge_and_keep
 from tilewright.integrations.verdict_table import FLASHINFER, row_of
 from tilewright.problems.candidates import make_candidate
 from tilewright.problems.requests import build_request
-from tilewright.problems.sets.flashinfer import Definition, problem_of
+from tilewright.problems.sets.flashinfer import TENSORS, Definition, problem_of
 from tilewright.records import Candidate, EvalReport, Incorrect, SourceFile
 from tilewright.records.codes import IncorrectKind
 from tilewright.scoring.report_text import reason_of
@@ -40,20 +40,20 @@ import torch
 from {module} import {function} as _solution
 
 INPUTS, OUTPUTS, AXES, PASSES_OUTPUTS = {inputs!r}, {outputs!r}, {axes!r}, {destination!r}
+DTYPES = {{name: dtype for name, (_, dtype) in OUTPUTS.items()}}
 
+
+{tensors}
 
 def tilewright_run(*args):
     if not PASSES_OUTPUTS:
-        answer = _solution(*args)
-        if isinstance(answer, dict):
-            answer = tuple(answer[name] for name in OUTPUTS)
-        return answer[0] if isinstance(answer, (tuple, list)) and len(answer) == 1 else answer
+        return _tensors(_solution(*args), DTYPES, args)
     axes = dict(AXES)
     for shape, value in zip(INPUTS, args):
         axes.update(zip(shape or (), getattr(value, "shape", ())))
-    place = next(value.device for value in args if isinstance(value, torch.Tensor))
+    place = next((value.device for value in args if isinstance(value, torch.Tensor)), "cpu")
     made = [
-        torch.empty([axes[name] for name in shape], dtype=getattr(torch, dtype), device=place)
+        torch.empty([axes[name] for name in shape or ()], dtype=getattr(torch, dtype), device=place)
         for shape, dtype in OUTPUTS.values()
     ]
     _solution(*args, *made)
@@ -85,7 +85,10 @@ def read_solutions(source: Path, skipped: list[str]) -> Iterator[Mapping[str, An
             language, binding = tree["spec"]["language"], tree["spec"].get("binding")
             file, _, function = tree["spec"]["entry_point"].partition("::")
             usable = file.endswith(".py") and function.isidentifier()
-            names = (tree["name"], tree["definition"], tree["sources"][0]["path"])
+            named = f"{tree['name']} of {tree['definition']}"
+            texts = [f"{item['path']}{item['content']}" for item in tree["sources"]]
+            if not texts:
+                raise ValueError("it has no sources")
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             skipped.append(f"{path}: no solution: {type(error).__name__} {error}")
             continue
@@ -93,13 +96,17 @@ def read_solutions(source: Path, skipped: list[str]) -> Iterator[Mapping[str, An
             bound = (
                 f" with the binding {binding or 'tvm-ffi'}" if language in ("cpp", "cuda") else ""
             )
-            skipped.append(f"{path}: {names[0]} is in {language}{bound}, which is not judged")
+            skipped.append(f"{path}: {named} is in {language}{bound}, which is not judged")
             continue
         yield tree
 
 
-def candidate_of(solution: Mapping[str, Any], definition: Definition) -> Candidate:
+def candidate_of(
+    solution: Mapping[str, Any], definition: Definition, workload: Mapping[str, Any]
+) -> Candidate:
     """Return a solution as a candidate, whose outputs are passed in if it asks for it.
+
+    The workload sizes those axes that no input has.
 
     Raises:
         ConfigError: a file name leads out of the folder, or the sources do not parse.
@@ -113,15 +120,16 @@ def candidate_of(solution: Mapping[str, Any], definition: Definition) -> Candida
         function=function,
         inputs=[item["shape"] for item in tree["inputs"].values()],
         outputs=outputs,
-        axes=definition.constants,
+        axes={**definition.constants, **workload["axes"]},
         destination=bool(spec.get("destination_passing_style", True)),
+        tensors=TENSORS,
     )
     try:
         files = tuple(
             SourceFile(path=item["path"], text=item["content"]) for item in solution["sources"]
         )
     except ValueError as error:
-        raise ConfigError(f"solution {solution['name']}: {error}") from error
+        raise ConfigError(f"{solution['name']}: {error}") from error
     main = SourceFile(path=MAIN, text=text)
     made = make_candidate((main, *files), problem_of(definition, definition.name), entry=ENTRY)
     return made[0] if isinstance(made, tuple) else made
@@ -134,8 +142,8 @@ def judge_solution(
     progress: Progress | None = None,
 ) -> Iterator[JudgedSolution]:
     """Judge a solution on each workload of its definition, and yield each result at once."""
-    candidate = candidate_of(solution, definition)
     for workload in definition.workloads:
+        candidate = candidate_of(solution, definition, workload)
         problem = problem_of(replace(definition, workloads=(workload,)), definition.name)
         kept = judge_and_keep(build_request(candidate, problem, settings), settings, progress)
         trace = trace_of(kept.report, definition.name, workload, solution["name"], kept.folder)

@@ -134,7 +134,8 @@ _opening = threading.Lock()
 
 def shared_episodes(settings: Config, name: str) -> Episodes:
     """Return the episodes of this process for these settings: one run folder, closed at exit."""
-    key = (name, config.dump(settings))
+    # Not the text of a settings file: that takes milliseconds, and each answer asks.
+    key = (name, settings.model_dump_json())
     with _opening:
         if key not in _shared:
             _shared[key] = Episodes(settings, name)

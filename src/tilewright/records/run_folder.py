@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,19 +21,30 @@ REPORT = "report.json"
 
 def create_run(parent: Path, settings: str) -> Path:
     """Make a new run folder in `parent` with the resolved settings in `run.yaml`."""
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    folder = parent / f"{stamp}-{secrets.token_hex(2)}"
+    folder: Path | None = None
     try:
-        folder.mkdir(parents=True)
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = _make_unused(parent)
         (folder / "run.yaml").write_text(settings, encoding="utf-8")
     except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         kind = DiskFull if error.errno in NO_ROOM else ConfigError
         raise kind(
             f"{parent}: no run folder can be made in it: {reason_of(error)}; "
             "name another folder with --out"
         ) from error
     return folder
+
+
+def _make_unused(parent: Path) -> Path:
+    """Make a folder with a name that no other run has: hundreds may begin in one second."""
+    while True:
+        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        folder = parent / f"{stamp}-{secrets.token_hex(2)}"
+        with suppress(FileExistsError):
+            folder.mkdir()
+            return folder
 
 
 @contextmanager

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.flashinfer_definitions import TWENTY, write_stored
 from tilewright.errors import ProblemError
 from tilewright.integrations.flashinfer import read_solutions
 from tilewright.integrations.verdict_table import FLASHINFER
 from tilewright.problems.sets.flashinfer import SET
 
-DTYPES = ("float32", "float16", "bfloat16", "int32", "int64", "bool")
 ADD = "import torch\n\n\ndef run(x, y, scale):\n    return x + y * scale\n"
 RIGHT = "def add(x, y, scale, out):\n    out.copy_(x + y * scale)\n"
 CACHE = """import torch
@@ -106,6 +106,13 @@ def test_definitions_become_problems_with_a_case_for_each_workload(tmp_path):
         ({"reference": "def broken(:\n"}, None, "not Python"),
         ({"axes": {"cols": {"type": "var"}, "rows": {"type": "var"}}}, None, "axis cols no size"),
         ({"outputs": {"o": {"shape": [], "dtype": "float4_e2m1"}}}, None, "float4_e2m1"),
+        (
+            {"outputs": {"o": {"shape": ["depth"], "dtype": "float32"}}},
+            None,
+            "o names the axis depth",
+        ),
+        ({"axes": ["rows"]}, None, "axes holds something other than named objects"),
+        ({"inputs": {"x": {"shape": "rows", "dtype": "int8"}}}, None, "shape of x is no list"),
         ({}, safetensors("F16"), "holds float16 of shape"),
         ({}, safetensors(count=8), "not float32 of shape"),
         ({}, b"short", "no tensor 'y'"),
@@ -127,7 +134,7 @@ def test_solutions_of_other_bindings_are_named(tmp_path):
     write(tmp_path, solutions=[bound, solution("right", RIGHT)])
     skipped: list[str] = []
     assert [item["name"] for item in read_solutions(tmp_path, skipped)] == ["right"]
-    assert "bound is in cuda with the binding tvm-ffi, which is not judged" in skipped[0]
+    assert "bound of add is in cuda with the binding tvm-ffi, which is not judged" in skipped[0]
     with pytest.raises(ProblemError, match="no FlashInfer traces"):
         SET.read(tmp_path / "nowhere", "")
 
@@ -141,13 +148,17 @@ def test_no_status_of_success_but_for_a_timed_correct_candidate():
 def test_solutions_are_judged_and_their_traces_are_those_of_the_schema(tmp_path, run):
     wrong = solution("wrong", "def add(x, y, scale):\n    return x\n")
     wrong["spec"]["destination_passing_style"] = False
-    made = [solution("right", RIGHT), solution("cache", CACHE), wrong]
+    outside = solution("outside", RIGHT)
+    outside["sources"].append({"path": "../escape.py", "content": "pass"})
+    made = [outside, solution("right", RIGHT), solution("cache", CACHE), wrong]
     write(tmp_path, [definition("add")], [("add", workload("one", 200))], made)
     quick = ("--set", "eval.timing.max_problem_s=1", "--json")
     command = ("integrations", "run", "flashinfer", "--from", str(tmp_path), "--traces", "t.jsonl")
     done = run(*command, *quick)
     rows = {row["solution"]: row for row in json.loads(done.stdout)}
     assert rows["right"]["status"] == "PASSED", done.output
+    assert "outside: " in done.stderr
+    assert "escape.py" in done.stderr
     assert rows["cache"]["verdict"] in ("rejected", "incorrect")
     assert rows["cache"]["status"] in ("RUNTIME_ERROR", "INCORRECT_NUMERICAL")
     assert rows["wrong"]["status"] == "INCORRECT_NUMERICAL"
@@ -167,21 +178,60 @@ def installed() -> bool:
     return find_spec("flashinfer_bench") is not None
 
 
-@pytest.mark.skipif(not installed(), reason="flashinfer-bench is not installed")
-def test_twenty_definitions_are_valid_for_the_package_and_are_read(tmp_path):
-    from flashinfer_bench.data import Definition, Workload
+def write_twenty(root: Path) -> Path:
+    write_stored(root)
+    rows = [(item.name, item.workload) for item in TWENTY]
+    solutions = [item.solution_tree for item in TWENTY]
+    return write(root, [item.definition for item in TWENTY], rows, solutions)
 
-    made, rows = [], []
-    for number in range(20):
-        dtype = DTYPES[number % len(DTYPES)]
-        own = definition(f"d{number}", tags=["status:test"], description="one of ours")
-        own["inputs"]["y"]["dtype"] = dtype
-        own["constraints"] = ["rows > 0"] if number % 2 else []
-        made.append(own)
-        rows.append((own["name"], workload(f"w{number}", number + 1)))
-        Definition.model_validate(own)
-        Workload.model_validate(rows[-1][1])
-    write(tmp_path, made, rows)
-    found = SET.read(tmp_path, "")
+
+def test_twenty_definitions_with_all_features_are_read(tmp_path):
+    found = SET.read(write_twenty(tmp_path), "")
     assert found.skipped == []
-    assert len(found.problems) == 20
+    assert sorted(item.id for item in found.problems) == sorted(
+        f"flashinfer/ours/{item.name}" for item in TWENTY
+    )
+    skipped: list[str] = []
+    assert len(list(read_solutions(tmp_path, skipped))) == 20
+    assert skipped == []
+
+
+@pytest.mark.skipif(not installed(), reason="not shown: flashinfer-bench is not installed")
+@pytest.mark.timeout(900)
+def test_twenty_definitions_make_a_round_trip_through_the_classes_of_the_package(tmp_path, run):
+    from flashinfer_bench.data import (
+        Definition,
+        Solution,
+        Trace,
+        TraceSet,
+        save_json_file,
+        save_jsonl_file,
+    )
+    from flashinfer_bench.data.definition import DType
+
+    # The package writes the data set, and leaves out what has its default.
+    write_stored(tmp_path)
+    wanted = [Trace(definition=item.name, workload=item.workload) for item in TWENTY]
+    save_jsonl_file(wanted, tmp_path / "workloads" / "ours.jsonl")
+    for item in TWENTY:
+        definition = Definition.model_validate(item.definition)
+        save_json_file(definition, tmp_path / "definitions" / f"{item.name}.json")
+        solution = Solution.model_validate(item.solution_tree)
+        save_json_file(solution, tmp_path / "solutions" / f"{item.name}.json")
+    dtypes = {spec["dtype"] for item in TWENTY for spec in item.inputs.values()}
+    assert {item.value for item in DType} - dtypes == {"float4_e2m1"}
+
+    (tmp_path / "traces").mkdir()
+    traces = ("--traces", "traces/ours.jsonl", "--set", "eval.timing.max_problem_s=1", "--json")
+    done = run("integrations", "run", "flashinfer", "--from", str(tmp_path), *traces)
+
+    rows = {row["solution"]: row["status"] for row in json.loads(done.stdout)}
+    assert rows == {f"s-{item.name}": "PASSED" for item in TWENTY}, done.output
+    # The package reads the whole data set, our traces among it.
+    whole = TraceSet.from_path(str(tmp_path))
+    assert set(whole.definitions) == set(whole.traces) == {item.name for item in TWENTY}
+    for before in wanted:
+        (trace,) = whole.traces[before.definition]
+        assert trace.workload == before.workload
+        assert trace.is_successful()
+        assert trace.evaluation.performance.latency_ms > 0

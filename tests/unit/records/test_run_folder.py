@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,24 @@ def test_a_run_folder_holds_its_settings(tmp_path):
     assert (first / "run.yaml").read_text() == "home: x\n"
     assert first != second
     assert first.parent == tmp_path / "runs"
+
+
+def test_a_name_that_another_run_has_is_drawn_again_and_harms_no_run(tmp_path, monkeypatch):
+    names = iter(["aaaa", "aaaa", "aaaa", "bbbb"])
+    monkeypatch.setattr("secrets.token_hex", lambda _: next(names))
+    monkeypatch.setattr("tilewright.records.run_folder.datetime", Noon)
+    first = create_run(tmp_path, "first: 1\n")
+    second = create_run(tmp_path, "second: 2\n")
+    assert (first.name, second.name) == ("20260102-120000-aaaa", "20260102-120000-bbbb")
+    assert (first / "run.yaml").read_text() == "first: 1\n"
+
+
+class Noon(datetime):
+    """A clock that stands still."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls(2026, 1, 2, 12, tzinfo=tz)
 
 
 def test_a_report_is_read_back_from_its_folder_or_file(tmp_path):

@@ -30,6 +30,24 @@ STORED |= {"BOOL": "bool"}
 """The dtypes of safetensors by the names of a definition."""
 MAX_STORED_BYTES = 4_000_000
 """Most bytes of stored inputs of one workload, which the problem holds as text."""
+TENSORS = '''def _tensors(answer, outputs, args):
+    """Return an answer as one tensor or a tuple of them; a number is a tensor without axes."""
+    import torch
+
+    if isinstance(answer, dict):
+        answer = tuple(answer[name] for name in outputs)
+    answers = answer if isinstance(answer, (tuple, list)) else (answer,)
+    if any(isinstance(value, (bool, int, float)) for value in answers):
+        place = next((item.device for item in args if isinstance(item, torch.Tensor)), "cpu")
+        answers = tuple(
+            torch.tensor(value, dtype=getattr(torch, dtype), device=place)
+            if isinstance(value, (bool, int, float))
+            else value
+            for value, dtype in zip(answers, outputs.values())
+        )
+    return answers[0] if len(answers) == 1 else tuple(answers)
+'''
+"""How flashinfer-bench reads an answer: a dict by its names, and numbers as tensors."""
 GLUE = """{reference}
 
 
@@ -74,11 +92,10 @@ def inputs(case, generator):
     return tuple(found)
 
 
+{tensors}
+
 def reference(*args):
-    answer = run(*args)
-    if isinstance(answer, dict):
-        answer = tuple(answer[name] for name in _SPEC["outputs"])
-    return answer[0] if isinstance(answer, (tuple, list)) and len(answer) == 1 else answer
+    return _tensors(run(*args), _SPEC["outputs"], args)
 """
 
 
@@ -94,9 +111,9 @@ class Definition:
 
     @property
     def constants(self) -> dict[str, int]:
-        """The axes with one value."""
+        """The axes with one value. A file may leave out `type`, which has a default."""
         axes = self.tree["axes"].items()
-        return {name: axis["value"] for name, axis in axes if axis.get("type", "const") == "const"}
+        return {name: axis["value"] for name, axis in axes if "value" in axis}
 
 
 class FlashInfer:
@@ -133,6 +150,7 @@ def read_definitions(source: Path, found: Found) -> Iterator[tuple[Definition, s
             tree = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(tree, dict) or not isinstance(tree.get("name"), str):
                 raise ProblemError(f"{path}: no definition: it has no name")
+            _check_parts(tree, str(path))
             rows = tuple(workloads.get(tree["name"], ()))
             yield Definition(tree["name"], tree, source, rows), str(path)
 
@@ -155,14 +173,14 @@ def problem_of(definition: Definition, where: str) -> Problem:
     spec = {
         "axes": definition.constants,
         "inputs": tree["inputs"],
-        "outputs": list(tree["outputs"]),
+        "outputs": {name: item["dtype"] for name, item in tree["outputs"].items()},
         "workloads": [_workload(definition, item, where) for item in definition.workloads],
     }
     cases = tuple(
         Case(name=str(item["uuid"]), params={"workload": number, **item["axes"]})
         for number, item in enumerate(definition.workloads)
     )
-    text = GLUE.format(reference=reference.rstrip(), spec=json.dumps(spec))
+    text = GLUE.format(reference=reference.rstrip(), spec=json.dumps(spec), tensors=TENSORS)
     return Problem(
         id=f"flashinfer/{tree['op_type']}/{definition.name}",
         kind="function",
@@ -172,6 +190,20 @@ def problem_of(definition: Definition, where: str) -> Problem:
         category=str(tree["op_type"]),
         description=str(tree.get("description") or ""),
     )
+
+
+def _check_parts(tree: Mapping[str, Any], where: str) -> None:
+    """Raise `ProblemError` unless axes, inputs and outputs are objects, and shapes name axes."""
+    for part in ("axes", "inputs", "outputs"):
+        items = tree[part].values() if isinstance(tree[part], dict) else [None]
+        if not all(isinstance(item, dict) for item in items):
+            raise ProblemError(f"{where}: {part} holds something other than named objects")
+    for name, spec in (*tree["inputs"].items(), *tree["outputs"].items()):
+        if spec["shape"] is not None and not isinstance(spec["shape"], list):
+            raise ProblemError(f"{where}: the shape of {name} is no list of axes")
+        for axis in spec["shape"] or ():
+            if axis not in tree["axes"]:
+                raise ProblemError(f"{where}: {name} names the axis {axis}, which is not defined")
 
 
 def _defines_run(text: str, where: str) -> bool:
@@ -188,13 +220,15 @@ def _workload(definition: Definition, item: Mapping[str, Any], where: str) -> di
     for name, axis in definition.tree["axes"].items():
         if name not in known:
             raise ProblemError(f"{where}: workload {item['uuid']} gives axis {name} no size")
-        if axis.get("type") == "const" and name in item["axes"]:
+        if "value" in axis and name in item["axes"]:
             raise ProblemError(f"{where}: workload {item['uuid']} changes the constant axis {name}")
     for name, spec in definition.tree["inputs"].items():
-        given = dict(item["inputs"].get(name, {}))
-        kind = given.get("type")
-        if kind not in ("random", "scalar", "safetensors"):
+        if name not in item["inputs"]:
             raise ProblemError(f"{where}: workload {item['uuid']} has no input {name}")
+        given = dict(item["inputs"][name])
+        kind = given["type"] = given.get("type", _kind(given))
+        if kind not in ("random", "scalar", "safetensors"):
+            raise ProblemError(f"{where}: input {name} is of the unknown type {kind}")
         if (kind == "scalar") != (spec["shape"] is None):
             raise ProblemError(
                 f"{where}: input {name} is a tensor in one place and a scalar in one"
@@ -204,6 +238,11 @@ def _workload(definition: Definition, item: Mapping[str, Any], where: str) -> di
             given = _stored(definition.root, given, spec["dtype"], shape, f"{where}: input {name}")
         inputs[name] = given
     return {"axes": item["axes"], "inputs": inputs}
+
+
+def _kind(given: Mapping[str, Any]) -> str:
+    """Return the type of an input that names none, as the schema's defaults do."""
+    return "safetensors" if "tensor_key" in given else "scalar" if "value" in given else "random"
 
 
 def _stored(
