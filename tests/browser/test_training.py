@@ -89,11 +89,43 @@ def test_a_training_has_curves_that_grow_while_it_runs(browser, tmp_path, size):
         assert page.execute_script(script) <= 1
 
 
+def test_the_turns_of_a_step_are_chosen_by_its_name_or_by_a_point_of_a_curve(browser, tmp_path):
+    folder = without_device(tmp_path / "run", "train")
+    with EventLog(folder) as log:
+        for batch in ("step00000", "step00001", "score00004"):
+            for turn in range(2):
+                ask = Ask(id=f"{batch}/synth/0#0.{turn}", problem=f"{batch}/synth/0", turn=turn)
+                item = EvalSummary(protocol="strict", verdict="correct", speedup=2.0)
+                log.append(TurnFinished(turn=Turn(ask=ask, judgements=(item,))))
+    page = on_disk(browser, folder)
+    names = "return [...document.querySelectorAll('#rows button.row')].map((e) => e.textContent)"
+    script = "return [...document.querySelectorAll('#step option')].map((e) => e.textContent)"
+    assert page.execute_script(script) == [
+        *("every step", "step 1", "step 2", "held out after step 4")
+    ]
+    page.find_element("id", "step").send_keys("step 2")
+    assert page.execute_script(names) == ["step 2, turn 1", "step 2, turn 2"]
+    (first,) = page.find_elements("css selector", "[aria-label^='Reward'] [data-step='step 1']")
+    first.click()
+    assert page.execute_script(names) == ["step 1, turn 1", "step 1, turn 2"]
+    assert page.find_element("id", "step").get_attribute("value") == "step 1"
+    # No turn of step 3 is known, so its point chooses nothing.
+    (third,) = page.find_elements("css selector", "[aria-label^='Reward'] [data-step='step 3']")
+    third.click()
+    assert len(page.execute_script(names)) == 2
+    # The leader of a search has no meaning among samples of a changing model.
+    assert "leader" not in page.find_element("id", "rows").text
+    assert not page.find_element("id", "marked").is_displayed()
+
+
 def test_a_search_shows_no_training(browser, tmp_path):
     text = exported(Turns(a_run(tmp_path / "run")))
     (tmp_path / "view.html").write_text(text, encoding="utf-8")
     page = shown(browser, (tmp_path / "view.html").as_uri())
     assert not page.find_element("id", "training").is_displayed()
+    assert not page.find_element("id", "stepped").is_displayed()
+    # There is one trajectory, so that there is nothing to choose.
+    assert not page.find_element("id", "whose").is_displayed()
 
 
 def without_device(folder: Path, kind: str, steps: int = 12) -> Path:
