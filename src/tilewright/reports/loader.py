@@ -138,7 +138,7 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
         name=begun.name,
         unanswered=lacking,
         comparison=compared,
-        titles=_titles(folder, {turn.ask.problem for turn in turns}),
+        titles=titles_in(folder, {turn.ask.problem for turn in turns}),
     )
 
 
@@ -158,7 +158,7 @@ def _eval_run(folder: Path) -> Run:
     )
 
 
-def _titles(folder: Path, wanted: set[str]) -> dict[str, str]:
+def titles_in(folder: Path, wanted: set[str]) -> dict[str, str]:
     """Return the titles of the wanted problems, as far as they can be read."""
     found = {}
     for line in lines_of(folder / PROBLEMS):
