@@ -74,9 +74,7 @@ def as_markdown(gathered: Gathered, title: str) -> str:
         for protocol, numbers in run.summary["protocols"].items()
     ]
     several = len(gathered.runs) > 1
-    sentences = [
-        (f"{run.name}: " if several else "") + headline(run.summary) for run in gathered.runs
-    ]
+    sentences = [(f"{run.name}: " if several else "") + _sentence(run) for run in gathered.runs]
     lines = [f"# {_cell(title)}", "", *map(_cell, sentences), "", *_table(HEADLINE, scores)]
     lines += [line for run in gathered.runs for line in _strategies(run)]
     lines += [line for run in gathered.runs for line in _published(run)]
@@ -97,6 +95,14 @@ def as_markdown(gathered: Gathered, title: str) -> str:
         if len(flips) > MAX_FLIPS:
             lines += ["", f"{len(flips) - MAX_FLIPS} more are in report.csv."]
     return "\n".join(lines) + "\n"
+
+
+def _sentence(run: Run) -> str:
+    if not run.steps:
+        return headline(run.summary)
+    number = sum(item["kind"] == "training" for item in run.steps)
+    trained = f"{counted(number, 'step')} of training, of which report.html has the curves."
+    return f"{trained} {headline(run.summary)}" if run.turns else trained
 
 
 def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:

@@ -25,6 +25,7 @@ from tilewright.records.events import TRAININGS, WITHOUT_DEVICE, EvalSummary, Ru
 from tilewright.records.run_folder import read_report
 from tilewright.reports.eval_run import is_eval_run, read_eval_run
 from tilewright.reports.strategy_report import comparison_of
+from tilewright.reports.training_steps import steps_of
 from tilewright.scoring.report_text import cut
 from tilewright.scoring.summary import summary_of, weak_problems
 
@@ -78,6 +79,8 @@ class Run:
     """The comparison of its strategies, if it has several."""
     titles: dict[str, str] = field(default_factory=dict)
     """The title of each problem that has turns."""
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    """The steps of a training, with their kinds and figures."""
 
     @property
     def begun_at(self) -> str:
@@ -139,6 +142,7 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
         unanswered=lacking,
         comparison=compared,
         titles=titles_in(folder, {turn.ask.problem for turn in turns}),
+        steps=steps_of(events),
     )
 
 

@@ -18,12 +18,18 @@ const legend = () => el("p", { class: "legend" }, ...series.map((item, i) => {
   return el("span", {}, mark, item.name);
 }));
 const first = data.runs[0];
-for (const run of data.runs) $("sentence").append(el("p", {}, whose(run, run.headline)));
+for (const run of data.runs) $("sentence").append(el("p", {}, whose(run, [run.steps.length ? trainingSentence(run.steps) : "", run.headline].filter(Boolean).join(" "))));
 const dates = data.runs.map((run) => run.begun).filter(Boolean);
 $("about").textContent = `${first.problems}${first.device ? " on " + first.device : ""}, tilewright ${first.evaluator}` +
   (dates.length ? `, begun ${[...new Set(dates)].join(" and ")}` : "") + `; this page again: ${data.command}` +
   (data.left_out ? `; ${data.left_out} turns are counted and not listed` : "") +
   data.runs.filter((run) => run.left).map((run) => `; ${run.left} of ${run.name} are not judged yet: tilewright bench --resume ${quoted(run.path)}`).join("");
+
+// The training
+for (const run of data.runs.filter((item) => item.steps.length)) {
+  $("training").hidden = false;
+  $("training").append(...(data.runs.length > 1 ? [el("p", {}, run.name)] : []), el("div", { class: "plots" }, ...trainingCharts(run.steps, run.kind)));
+}
 
 // Results
 const problems = (number) => `${number} problem${number === 1 ? "" : "s"}`;
@@ -95,7 +101,7 @@ const speedPlot = () => {
   return node;
 };
 // A training on texts has no candidate.
-for (const name of ["headline", "curves", "kinds", "candidates"]) $(name).hidden = !series.length && !data.runs.some((run) => run.rows.length);
+for (const name of ["headline", "curves", "kinds", "candidates", "where"]) $(name).hidden = !series.length && !data.runs.some((run) => run.rows.length);
 // A single candidate has no share and no distribution.
 const single = data.runs.length === 1 && first.kind === "eval";
 if (single) for (const name of ["headline", "curves", "kinds"]) $(name).hidden = true;
