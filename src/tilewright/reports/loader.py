@@ -16,14 +16,14 @@ from typing import Any
 import yaml
 
 from tilewright.errors import ConfigError, RecordError, reason_of
-from tilewright.loop.run_state import CANDIDATES, PROBLEMS, lines_of
+from tilewright.loop.run_state import CANDIDATES, lines_of
 from tilewright.problems.description import about
 from tilewright.records import EvalReport, Problem
 from tilewright.records.base import digest_text, is_text
-from tilewright.records.event_log import read_events, turns_of
+from tilewright.records.event_log import is_eval_run, read_events, turns_of
 from tilewright.records.events import TRAININGS, WITHOUT_DEVICE, EvalSummary, RunStarted, Turn
-from tilewright.records.run_folder import read_report
-from tilewright.reports.eval_run import is_eval_run, read_eval_run
+from tilewright.records.run_folder import PROBLEMS, read_report
+from tilewright.reports.eval_run import read_eval_run
 from tilewright.reports.strategy_report import comparison_of
 from tilewright.reports.training_steps import steps_of
 from tilewright.scoring.report_text import cut

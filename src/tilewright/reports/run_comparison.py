@@ -11,12 +11,12 @@ from typing import Any
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.answer_evaluator import summary_of_report
-from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.loop.run_state import lines_of
 from tilewright.records import EvalReport
 from tilewright.records.base import digest_text
-from tilewright.records.event_log import EVENTS, read_events, turns_of
+from tilewright.records.event_log import EVENTS, is_eval_run, read_events, turns_of
 from tilewright.records.events import RunStarted
-from tilewright.records.run_folder import read_report
+from tilewright.records.run_folder import PROBLEMS, read_report
 from tilewright.reports.loader import title_of_problem, titles_in
 from tilewright.scoring.report_text import ratio_text
 from tilewright.scoring.run_changes import (
@@ -72,7 +72,7 @@ def compared_run(folder: Path, protocol: str) -> ComparedRun:
         RecordError: the folder holds no run, or a damaged one.
         ConfigError: the run has no verdicts of this protocol.
     """
-    if not (folder / EVENTS).is_file() and (folder / "report.json").is_file():
+    if is_eval_run(folder):
         report = read_report(folder)
         found, sources = dict[str, Standing](), dict[str, str]()
         if report.request.protocol == protocol:
@@ -88,13 +88,16 @@ def compared_run(folder: Path, protocol: str) -> ComparedRun:
         events = list(read_events(folder, with_requests=False, left_out=damaged.append))
         begun = next((event for event in events if isinstance(event, RunStarted)), None)
         if begun is None:
-            raise RecordError(f"{folder}: its event log does not say how the run began")
+            missing = f"{folder}: its event log does not say how the run began"
+            raise RecordError(next(iter(damaged), missing))
         device, sources, evaluator = begun.device, _sources(folder), begun.evaluator
         found = standings(turns_of(events), protocol)
         titles = titles_in(folder, set(found)) if (folder / PROBLEMS).is_file() else {}
     else:
-        missing = "no run: it has no report and no event log"
-        what = missing if folder.exists() else "no such folder"
+        what = "no run: it has no report and no event log"
+        if (folder / PROBLEMS).is_file():
+            raise RecordError(f"{folder}: its event log {EVENTS} is missing; put it back")
+        what = what if folder.exists() else "no such folder"
         raise RecordError(f"{folder}: {what}; name a run folder of eval, bench or optimize")
     if not found:
         raise ConfigError(f"{folder}: it has no verdicts of the protocol {protocol}")

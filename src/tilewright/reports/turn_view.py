@@ -22,7 +22,7 @@ from tilewright.loop.policies.base import digest_of
 from tilewright.loop.prompts import messages_of
 from tilewright.loop.prompts.material import Document
 from tilewright.loop.replayed_prompts import documents_of, material_of
-from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.loop.run_state import lines_of
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EVENTS, line_fault, parse_event, unreadable_log
@@ -36,7 +36,7 @@ from tilewright.records.events import (
     Turn,
     TurnFinished,
 )
-from tilewright.records.run_folder import read_report
+from tilewright.records.run_folder import PROBLEMS, read_report
 from tilewright.reports.html_report import shown_report
 from tilewright.reports.search_progress import LeaderChange, SearchProgress
 from tilewright.reports.training_steps import TrainingSteps
