@@ -82,6 +82,22 @@ def test_it_shows_tasks_as_they_end(browser, server, size):
     assert wide <= 1
     shown.execute_script("const b = document.querySelector('#recent button'); b.focus(); b.click()")
     until(lambda: bool(shown.find_elements("css selector", "#recent .detail pre")))
+    assert "Softmax" in rows()[0]
+    # The address names the open task; j and k open its neighbours, and Esc closes.
+    (key,) = re.findall("#task-(.+)", shown.current_url)
+    keys = shown.execute_script(
+        "return [...document.querySelectorAll('#recent button')].map((e) => e.dataset.key)"
+    )
+    assert key == keys[0]
+    is_open = """return [...document.querySelectorAll('#recent button[aria-expanded=true]')]
+      .map((e) => e.dataset.key)"""
+    for word, wanted in (("j", keys[1:2]), ("k", keys[:1]), ("\ue00c", [])):
+        shown.switch_to.active_element.send_keys(word)
+        until(lambda wanted=wanted: shown.execute_script(is_open) == wanted)
+    shown.get("about:blank")
+    opened(shown, f"{server.url}/#task-{keys[1]}", size)
+    until(lambda: shown.execute_script(is_open) == keys[1:2])
+    shown.execute_script("document.querySelector('#recent button').focus()")
     # The next news of the server leaves the keyboard where it was.
     submit(server, GOOD.format(900 + number))
     until(lambda: len(rows()) >= before + 4)

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests import sample_reports
+from tests.browser.test_every_page import WIDER
 from tests.browser.test_page import BROWSER, DRIVER, many, opened
-from tests.browser.test_view import a_run, shown
+from tests.browser.test_view import PROBLEM, a_run, shown
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import exported
 
@@ -50,6 +52,20 @@ def test_a_row_of_turns_is_short_and_its_numbers_have_units(browser, tmp_path):
     script = """return [...document.querySelectorAll('#rows td[data-unit="tokens"]')]
       .map((cell) => getComputedStyle(cell, '::after').content)"""
     assert set(page.execute_script(script)) == {'" tokens"'}
+
+
+def test_a_long_title_in_a_choice_does_not_widen_the_page(browser, tmp_path):
+    run = a_run(tmp_path / "run")
+    base = sample_reports.correct().request.problem
+    title = "Root-mean-square normalisation of each row, times a weight for each column"
+    known = base.model_copy(update={"id": PROBLEM, "description": title})
+    (run / "problems.jsonl").write_text(f"{known.to_json()}\n")
+    path = tmp_path / "view.html"
+    path.write_text(exported(Turns(run)), encoding="utf-8")
+    page = shown(browser, path.as_uri(), "phone")
+    chosen = page.find_element("css selector", "#problem option")
+    assert title in chosen.text
+    assert page.execute_script(WIDER) <= 1
 
 
 def test_a_wide_table_shows_that_it_scrolls(browser, tmp_path):

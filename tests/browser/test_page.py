@@ -97,8 +97,15 @@ def test_the_first_sentence_counts_candidates_problems_and_those_without(browser
         for part in ("table:first-of-type th", "table:first-of-type tbody tr:first-child td")
     )
     row = dict(zip(heads, cells, strict=False))
-    assert (row["judged"], row["without a candidate"], row["shares of"]) == ("29", "88", "205")
-    assert row["correct"] == f"{29 / 205:.1%}".replace("%", " %")
+    assert (row["judged"], row["without a candidate"], row["shares of"]) == (
+        "29",
+        "88",
+        "100 problems",
+    )
+    assert row["correct"] == "12.0 %"
+    said = shown.find_element("id", "headline").text
+    assert "each problem counts once, with the share or mean of its own candidates" in said
+    assert "A problem without a candidate counts as 0." in said
     tips = shown.find_elements("css selector", "#headline th.term")
     assert {"fast_1", "AMSR"} <= {tip.text for tip in tips}
     assert all(tip.get_attribute("title") for tip in tips)
@@ -201,7 +208,7 @@ def test_untimed_candidates_have_no_speedup_and_turns_have_a_curve(browser, tmp_
             "css selector", "#headline tbody tr:first-child td"
         )
     ]
-    assert cells[:5] == ["strict", "6", "0", "6", "100.0 %"]
+    assert cells[:5] == ["strict", "6", "0", "6 problems", "100.0 %"]
     assert cells[5:8] == ["", "", ""]
     made = [
         turn.model_copy(update={"ask": turn.ask.model_copy(update={"turn": n % 2})})

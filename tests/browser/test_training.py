@@ -14,6 +14,7 @@ from tests.unit.reports.test_html_report import begun
 from tilewright.loop.run_state import begin
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, EvalSummary, Stepped, Turn, TurnFinished
+from tilewright.reports.csv_markdown import as_markdown
 from tilewright.reports.html_report import document, page
 from tilewright.reports.loader import gather, title_of
 from tilewright.reports.turn_view import Turns
@@ -47,10 +48,10 @@ def a_training(folder: Path, steps: range) -> None:
                 log.append(Stepped(step=step, batch=f"score{step:05}", figures=scored))
 
 
-def dots(page: Any, title: str) -> list[str]:
+def dots(page: Any, title: str, section: str = "curves") -> list[str]:
     """Return the texts of the points of a chart of a training."""
     script = """return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"""
-    chart = f"#curves svg[aria-label^='{title} against'] circle title"
+    chart = f"#{section} svg[aria-label^='{title} against'] circle title"
     return list(page.execute_script(script, chart))
 
 
@@ -89,11 +90,43 @@ def test_a_training_has_curves_that_grow_while_it_runs(browser, tmp_path, size):
         assert page.execute_script(script) <= 1
 
 
+def test_the_turns_of_a_step_are_chosen_by_its_name_or_by_a_point_of_a_curve(browser, tmp_path):
+    folder = without_device(tmp_path / "run", "train")
+    with EventLog(folder) as log:
+        for batch in ("step00000", "step00001", "score00004"):
+            for turn in range(2):
+                ask = Ask(id=f"{batch}/synth/0#0.{turn}", problem=f"{batch}/synth/0", turn=turn)
+                item = EvalSummary(protocol="strict", verdict="correct", speedup=2.0)
+                log.append(TurnFinished(turn=Turn(ask=ask, judgements=(item,))))
+    page = on_disk(browser, folder)
+    names = "return [...document.querySelectorAll('#rows button.row')].map((e) => e.textContent)"
+    script = "return [...document.querySelectorAll('#step option')].map((e) => e.textContent)"
+    assert page.execute_script(script) == [
+        *("every step", "step 1", "step 2", "held out after step 4")
+    ]
+    page.find_element("id", "step").send_keys("step 2")
+    assert page.execute_script(names) == ["step 2, turn 1", "step 2, turn 2"]
+    (first,) = page.find_elements("css selector", "[aria-label^='Reward'] [data-step='step 1']")
+    first.click()
+    assert page.execute_script(names) == ["step 1, turn 1", "step 1, turn 2"]
+    assert page.find_element("id", "step").get_attribute("value") == "step 1"
+    # No turn of step 3 is known, so its point chooses nothing.
+    (third,) = page.find_elements("css selector", "[aria-label^='Reward'] [data-step='step 3']")
+    third.click()
+    assert len(page.execute_script(names)) == 2
+    # The leader of a search has no meaning among samples of a changing model.
+    assert "leader" not in page.find_element("id", "rows").text
+    assert not page.find_element("id", "marked").is_displayed()
+
+
 def test_a_search_shows_no_training(browser, tmp_path):
     text = exported(Turns(a_run(tmp_path / "run")))
     (tmp_path / "view.html").write_text(text, encoding="utf-8")
     page = shown(browser, (tmp_path / "view.html").as_uri())
     assert not page.find_element("id", "training").is_displayed()
+    assert not page.find_element("id", "stepped").is_displayed()
+    # There is one trajectory, so that there is nothing to choose.
+    assert not page.find_element("id", "whose").is_displayed()
 
 
 def without_device(folder: Path, kind: str, steps: int = 12) -> Path:
@@ -172,10 +205,27 @@ def test_the_report_of_a_training_says_of_which_turns_its_best_is(browser, tmp_p
     found = shown(browser, (tmp_path / "report.html").as_uri())
     assert found.find_element("tag name", "h1").text == "Training on synth (preset)"
     assert found.find_element("id", "sentence").text == (
-        "2 turns for 1 problem: 2 are correct; at the last turn of 1 trajectory 1 is correct, 1 "
-        "is measurably faster, the best of them 12.47x (synth/0); the best of all turns: 14.40x "
-        "(synth/0)."
+        "12 steps of training: reward 0.5 at step 1, 1.16 at step 12; correct 0.05 at step 1, "
+        "0.6 at step 12; loss 1 at step 1, 0.0833 at step 12. 2 turns for 1 problem: 2 are "
+        "correct; at the last turn of 1 trajectory 1 is correct, 1 is measurably "
+        "faster, the best of them 12.47x (synth/0); the best of all turns: 14.40x (synth/0)."
     )
+    rewards = [text for text in dots(found, "Reward", "training") if "held out" not in text]
+    assert len(rewards) == 12
+    assert (rewards[0], rewards[-1]) == ("reward, step 1: 0.5", "reward, step 12: 1.16")
+    assert found.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 1
     assert "last turn of each trajectory" in found.find_element("id", "headline").text
     cells = found.find_elements("css selector", "#rows td.n")
     assert [cell.text for cell in cells] == ["14.40x", "12.47x"]
+
+
+def test_the_report_of_sft_has_its_loss_and_nothing_of_candidates(browser, tmp_path):
+    gathered = gather([without_device(tmp_path / "run", "sft")])
+    text = page(document(gathered, title_of(gathered.runs[0].begun)))
+    (tmp_path / "report.html").write_text(text, encoding="utf-8")
+    found = shown(browser, (tmp_path / "report.html").as_uri())
+    assert found.find_element("id", "sentence").text.startswith("12 steps of training: ")
+    assert dots(found, "Loss", "training")[0] == "loss, step 1: 1"
+    assert "12 steps of training" in as_markdown(gathered, "t")
+    names = ("headline", "curves", "kinds", "candidates", "where", "diff", "flips", "roofline")
+    assert not any(found.find_element("id", name).is_displayed() for name in names)

@@ -86,7 +86,10 @@ def opened(browser: Any, number: int) -> str:
     """Open a turn from the list; return what is shown of it."""
     browser.find_elements("css selector", "#rows button.row")[number].click()
     limit = time.monotonic() + 10
-    while f"0.{number}" not in browser.find_element("id", "h-one").text:
+    # The server is asked for the turn after its title is shown.
+    while f"0.{number}" not in browser.find_element("id", "h-one").text or not count(
+        browser, "#detail > *"
+    ):
         assert time.monotonic() < limit
         time.sleep(0.02)
     browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")

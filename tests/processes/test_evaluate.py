@@ -192,7 +192,7 @@ def test_donated_inputs_may_be_overwritten(bench):
     ("old", "new", "step"),
     [
         ("import torch\n", "import torch, nothing_of_this_name\n", "loading the problem"),
-        ("torch.randn(case", "torch.randn(cases", "drawing inputs"),
+        ("torch.randn(case", "torch.randn(cases", "generating inputs"),
         ("torch.tanh(x) * 2", "x @ x @ x", "running the reference"),
     ],
 )

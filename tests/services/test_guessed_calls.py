@@ -89,6 +89,12 @@ PYTHON = [
     ("an unknown device", (GOOD, "softmax"), {"device": "gpu"}, "device 'gpu' is unknown"),
     ("an unknown setting", (GOOD, "softmax"), {"config": {"evl": 1}}, "did you mean eval?"),
     ("one baseline", (GOOD, "softmax"), {"baselines": "eager"}, "correct"),
+    (
+        "a misspelt baseline",
+        (GOOD, "softmax"),
+        {"baselines": "egaer"},
+        "baseline egaer: no such file; did",
+    ),
     ("a number as entry", (GOOD, "softmax"), {"entry": 5}, "entry: expected text, got int"),
     ("an unknown protocol", (GOOD, "softmax"), {"protocol": "lax"}, "'strict' or 'official'"),
     ("an unknown language", (GOOD, "softmax"), {"language": "torhc"}, "did you mean torch?"),

@@ -39,6 +39,9 @@ SLOW = "import time\n\n\ndef softmax(x):\n    time.sleep({})\n    return x.softm
 HONEST = SOURCE / "problems" / "bundled" / "softmax" / "candidates" / "torch_steps.py"
 HACKS = ROOT / "tests" / "corpus" / "hacks"
 UNTIMED = ("--set", "eval.timing.enabled=false")
+HELD_S, CLIENT_TIMEOUT_S = 150.0, 60.0
+"""Seconds for which another evaluation holds the device, and the default timeout of the official
+TypeScript client. That of Python waits without end."""
 Call = Callable[..., Awaitable[tuple[bool, str]]]
 
 
@@ -331,6 +334,34 @@ def test_progress_arrives_while_another_evaluation_holds_the_device(tmp_path):
     assert seconds == sorted(seconds)
     assert max(b - a for a, b in pairwise(seconds)) < 5
     assert any("in use by another evaluation" in message for _, message in heard)
+
+
+@pytest.mark.nightly
+def test_a_call_succeeds_after_150_s_of_waiting_and_no_pause_is_as_long_as_a_client_waits(tmp_path):
+    """For each commit `test_progress_arrives_while_another_evaluation_holds_the_device` is enough.
+
+    A client that gives up after 60 s starts again with each message of progress.
+    """
+    heard: list[float] = []
+
+    async def note(*_: Any) -> None:
+        heard.append(time.monotonic())
+
+    async def wait_for_the_device() -> str:
+        async with connected(tmp_path, "softmax", *UNTIMED) as call:
+            with held_device():
+                asked = time.monotonic()
+                evaluation = asyncio.create_task(
+                    said(call, "evaluate", code=HONEST.read_text(), heard=note)
+                )
+                while time.monotonic() < asked + HELD_S:
+                    await asyncio.sleep(1)
+                    assert not evaluation.done()
+                    assert time.monotonic() - max([asked, *heard]) < CLIENT_TIMEOUT_S
+            return await evaluation
+
+    assert "Verdict: correct." in asyncio.run(wait_for_the_device())
+    assert max(b - a for a, b in pairwise(heard)) < 10
 
 
 def test_tools_that_change_nothing_say_so(tmp_path):

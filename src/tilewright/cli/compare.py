@@ -58,7 +58,7 @@ def command(
     """
     runs = [compared_run(Path(folder), protocol) for folder in (before, after)]
     print_skipped([line for run in runs for line in run.skipped])
-    found = compare_runs(*runs)
+    found = compare_runs(runs[0], runs[1], protocol)
     for path, made in ((markdown, as_markdown), (page, as_page)):
         if path is not None:
             with writing(path):

@@ -15,7 +15,7 @@ from tilewright.loop.throughput import Throughput
 from tilewright.records.events import Turn
 from tilewright.reports.csv_markdown import TRAJECTORY_TURNS
 from tilewright.reports.strategy_report import COLUMNS, DIFFERENCES, difference_texts
-from tilewright.scoring.headline import headline
+from tilewright.scoring.headline import counted, denominator, headline
 from tilewright.scoring.report_text import cut, known, speed_text
 
 MAX_FLIPS = 10
@@ -100,7 +100,8 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     if found := summary.get("drkernel"):
         shares = ((of, *map(_share, found[name].values())) for name, of in TRAJECTORY_TURNS.items())
         drkernel = table("of each trajectory", *found["last"], rows=shares)
-        sections.append(("as Dr. Kernel scores", drkernel))
+        number = counted(found["trajectories"], "trajectory")
+        sections.append((f"as Dr. Kernel scores, shares of {number}", drkernel))
     if summary["flips"]:
         sections.append(("verdicts that differ", _flips(summary["flips"])))
     parts = [part for title, view in sections for part in ("", Text(title, style="bold"), view)]
@@ -145,18 +146,17 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     rows: list[tuple[str, str]] = [("verdicts", verdicts)]
     if numbers["weak_left_out"]:
         rows.append(("left out", f"{numbers['weak_left_out']} weak problems"))
-    if not numbers["counted"]:
+    if not numbers["problems"]:
         return facts(rows)
     correct = f"{numbers['correct']} of {numbers['judged']} candidates"
-    if numbers["unanswered"]:
-        rows.append(("shares of", _denominator(numbers)))
+    rows.append(("correct", correct))
     if not numbers["timed"]:
-        return facts([*rows, ("correct", correct), ("speed-ups", "nothing was timed")])
+        return facts([*rows, ("speed-ups", "nothing was timed")])
     rows += [
-        ("correct", correct),
         ("geometric mean", known("{:.3f}x over correct candidates", numbers["geometric_mean"])),
+        ("shares and means of", denominator(numbers)),
         ("mean speed-up, failures as 0", known("{:.3f}x", numbers["mean_with_zeros"])),
-        ("amsr", known("{:.3f}", numbers["amsr"])),
+        ("AMSR", known("{:.3f}", numbers["amsr"])),
         ("pass@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["pass_at"].items())),
         ("fast_1@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["fast_at"].items())),
         ("rejected", f"{numbers['rejected']:.1%}"),
@@ -170,29 +170,19 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     return Group(facts(rows), "", fast, *groups)
 
 
-def _denominator(numbers: dict[str, Any]) -> str:
-    """Return what the shares of a protocol are shares of, where problems have no candidate."""
-    invented = numbers["counted"] - numbers["judged"]
-    each = "" if invented == numbers["unanswered"] else f" ({invented} samples)"
-    return (
-        f"{numbers['counted']}: {numbers['judged']} candidates, and {numbers['unanswered']} "
-        f"problems without one, which count as failed{each}"
-    )
-
-
 def _share(value: float | None) -> str:
     return known("{:.1%}", value)
 
 
 def _groups(groups: dict[str, Any]) -> RenderableType:
-    made = table("group", "counted", "correct", "fast_1", "geometric mean")
+    made = table("group", "shares of", "correct", "fast_1", "geometric mean")
     for name, numbers in groups.items():
-        if not numbers["counted"]:
+        if not numbers["problems"]:
             continue
         one = next((item["fast_p"] for item in numbers["fast_p"] if item["p"] == 1), None)
         mean = known("{:.3f}x", numbers["geometric_mean"])
-        correct = numbers["correct"] / numbers["counted"]
-        made.add_row(name, numbers["counted"], _share(correct), _share(one), mean)
+        of = counted(numbers["problems"], "problem")
+        made.add_row(name, of, _share(numbers["correct_share"]), _share(one), mean)
     return made
 
 

@@ -17,9 +17,9 @@ from tilewright.config.schema import LoggerName, Loggers
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.integrations.run_loggers import check_loggers, send
 from tilewright.records.base import is_text
+from tilewright.records.event_log import is_eval_run
 from tilewright.records.run_folder import read_report
 from tilewright.reports.csv_markdown import as_csv, as_markdown
-from tilewright.reports.eval_run import is_eval_run
 from tilewright.reports.html_report import document, page
 from tilewright.reports.loader import annotate, gather, title_of, uncollected
 from tilewright.reports.strategy_report import strategy_files

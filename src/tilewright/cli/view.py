@@ -15,12 +15,13 @@ from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
 from tilewright.errors import TilewrightError, writing
 from tilewright.loop.run_state import resume_session
-from tilewright.records.event_log import EVENTS
-from tilewright.reports.eval_run import is_eval_run, read_eval_run
+from tilewright.records.event_log import EVENTS, is_eval_run
+from tilewright.reports.eval_run import read_eval_run
 from tilewright.reports.html_report import page_of_eval
 from tilewright.reports.run_list import RunList, run_files
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported, runs_page
+from tilewright.scoring.headline import counted
 
 
 @click.command("view")
@@ -50,8 +51,8 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     with Progress("view", now="replaying the search"):
         turns.cells = _cells(folder)
     if export is not None:
-        return _write(export, exported(turns), f"{len(turns.rows)} turns")
-    return _serve(Viewer(turns, port), f"{len(turns.rows)} turns of {run}")
+        return _write(export, exported(turns), _content(turns))
+    return _serve(Viewer(turns, port), f"{_content(turns)} of {run}")
 
 
 def _eval(folder: Path, port: int, export: str | None, *, as_json: bool) -> int:
@@ -65,6 +66,13 @@ def _eval(folder: Path, port: int, export: str | None, *, as_json: bool) -> int:
     if export is not None:
         return _write(export, page, "1 candidate")
     return _serve(Viewer(folder, port), f"the candidate of {folder}")
+
+
+def _content(turns: Turns) -> str:
+    """Return how much a page of a run has: the steps of a training on texts, else turns."""
+    if turns.rows or not turns.steps():
+        return counted(len(turns.rows), "turn")
+    return counted(len(turns.steps()), "step")
 
 
 def _write(export: str, page: str, what: str) -> int:
@@ -84,7 +92,7 @@ def _list(folder: Path, port: int, export: str | None, *, as_json: bool) -> int:
         return 0
     if export is not None:
         page = runs_page(runs.rows(), folder, live=False)
-        return _write(export, page, f"{len(runs.rows())} runs")
+        return _write(export, page, counted(len(runs.rows()), "run"))
     return _serve(Viewer(runs, port), f"runs in {folder}")
 
 

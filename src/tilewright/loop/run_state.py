@@ -26,11 +26,11 @@ from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
 from tilewright.records.events import Ask, Event, RunStarted, Turn, TurnFinished
 from tilewright.records.field_faults import damage_of
+from tilewright.records.run_folder import PROBLEMS
 from tilewright.records.version1 import upgrade
 from tilewright.registry import load
 from tilewright.scoring.rewards import REWARDS
 
-PROBLEMS = "problems.jsonl"
 CANDIDATES = "candidates.jsonl"
 Sources = dict[Ask, tuple[SourceFile, ...]]
 AnyStrategy = TypeVar("AnyStrategy", bound=Strategy)

@@ -47,9 +47,7 @@ def build_request(
     count = Counter(item.name for item in baselines)
     for item in baselines:
         if count[item.name] > 1 or (item.kind == "candidate" and item.name in RESERVED):
-            raise ConfigError(
-                f"--baseline: two implementations are named {item.name!r}; rename one file"
-            )
+            raise ConfigError(f"baselines: two of them are named {item.name!r}; rename one file")
     for name in section.require_isolation:
         if name not in ISOLATION_LAYERS:
             raise ConfigError(f"no layer {name!r}; known: {', '.join(ISOLATION_LAYERS)}")
@@ -96,7 +94,7 @@ def _baseline(name: str, problem: Problem) -> Baseline:
         advice = (
             suggestion(name, BASELINES) or f"write {', '.join(BASELINES)} or a candidate's path"
         )
-        raise ConfigError(f"--baseline {name}: no such file; {advice}")
+        raise ConfigError(f"baseline {name}: no such file; {advice}")
     made = make_candidate(read_candidate(name, problem.entry), problem)
     if isinstance(made, tuple):
         raise ConfigError(f"baseline {name}: {made[1].message}")

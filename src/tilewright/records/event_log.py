@@ -25,7 +25,7 @@ from tilewright.records.events import (
 )
 from tilewright.records.field_faults import first_fault
 from tilewright.records.file_lock import try_lock
-from tilewright.records.run_folder import REPORT
+from tilewright.records.run_folder import PROBLEMS, REPORT
 from tilewright.records.version1 import VALUES, upgrade
 
 EVENTS = "events.jsonl"
@@ -105,15 +105,26 @@ def length_of(folder: Path) -> int:
         raise unreadable_log(folder, error) from error
 
 
+def is_eval_run(folder: Path) -> bool:
+    """Tell whether a folder is that of a run of `eval`: a report, and no log or problems.
+
+    `report` writes a file of the same name into the folder of another run.
+    """
+    others = (folder / EVENTS, folder / PROBLEMS)
+    return (folder / REPORT).is_file() and not any(map(os.path.exists, others))
+
+
 def unreadable_log(folder: Path, error: OSError) -> RecordError:
     """Return the error for a folder whose event log cannot be read: what it is instead."""
     advice = "name a run folder of bench, optimize, mcp or train"
     if not os.path.exists(folder):
         return RecordError(f"{folder}: no such folder; {advice}")
-    if (folder / REPORT).is_file():
+    if is_eval_run(folder):
         shows = f"tilewright explain {folder} shows it"
         return RecordError(f"{folder}: a run of eval, which has a single report; {shows}")
     if not os.path.exists(folder / EVENTS):
+        if (folder / PROBLEMS).is_file():
+            return RecordError(f"{folder}: its event log {EVENTS} is missing; put it back")
         return RecordError(f"{folder}: no run: it has no {EVENTS}; {advice}")
     return RecordError(f"{folder / EVENTS}: cannot be read: {reason_of(error)}")
 

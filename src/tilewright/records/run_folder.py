@@ -17,6 +17,7 @@ from tilewright.records.report import EvalReport, ReportEnvironment
 from tilewright.records.request import EvalRequest
 
 REPORT = "report.json"
+PROBLEMS = "problems.jsonl"
 
 
 def create_run(parent: Path, settings: str) -> Path:

@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
 
+from tilewright.reports.glossary import definitions, terms_html
+from tilewright.reports.loader import begun_at
 from tilewright.reports.run_comparison import COLUMNS, RunComparison, cells, headline, notes
 from tilewright.scoring.run_changes import Change, ProblemChange
 
 MAX_PLOTTED = 60
 """Problems in the plot: those whose ratio is farthest from 1."""
-WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 420, 34, 14, 404, 20, 42
-"""Sizes of the plot in pixels, so that a phone shows its text; a name stands above its interval."""
+LEFT, RIGHT = 4.0, 96.0
+"""Ends of the axis in percent of the width, which is that of the page."""
+ROW, TOP, BOTTOM = 34, 20, 42
+"""Heights in pixels; a name stands above its interval."""
 MAX_NAME = 50
 """Characters of a problem's name in the plot; hovering shows all of it."""
-MIN_APART = 40
-"""Pixels between two ticks, so that their texts do not touch."""
+MIN_APART = 11.0
+"""Percent of the width between two ticks, so that their texts do not touch on a phone."""
 NEAR_ONE = (0.8, 1.25, 1.5, 0.7, 0.6, 0.9, 1.1, 0.95, 1.05)
 """Ticks that fill the axis around 1, the most useful first."""
-STYLE = ".ratios svg{width:100%;max-width:28rem}.ratios svg text{font-size:13px}"
+STYLE = (
+    ".ratios svg{width:100%}.ratios svg text{font-size:13px}"
+    "@media(min-width:60rem){td:not(:last-child){white-space:nowrap}}"
+)
 CLASSES = {Change.SLOWER: "incorrect", Change.FASTER: "correct"}
 """Colours of the verdicts, for changes that are like them."""
+TERMS = {"before": "speed-up", "after": "speed-up", "ratio": "confidence interval"}
+"""Headings of the table, and the terms of the glossary that explain them."""
 
 
 def as_page(found: RunComparison) -> str:
     """Return one HTML page that works from disk."""
     style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
     title = f"{found.before.folder} and {found.after.folder}"
-    which = f"Before: {found.before.folder}. After: {found.after.folder}."
-    head = "".join(f"<th scope=col>{name}</th>" for name in COLUMNS)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in cells(row))}</tr>"
-        for row in found.rows
-    )
+    titles = found.before.titles | found.after.titles
+    body = "".join(_row(row, titles.get(row.problem, "")) for row in found.rows)
     said = "".join(f"<p>{escape(text)}</p>" for text in notes(found))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -42,10 +48,43 @@ def as_page(found: RunComparison) -> str:
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'; img-src data:\">"
         f"<title>{escape(title)}</title><style>{style}{STYLE}</style></head><body>"
-        f"<header><h1>{escape(headline(found))}</h1><p>{escape(which)}</p></header>"
+        f"<header><h1>{escape(headline(found))}</h1>{_about(found)}</header>"
         f'<main>{said}{_plot(found.rows)}<h2>Problems</h2><div class="wide"><table><thead><tr>'
-        f"{head}</tr></thead><tbody>{body}</tbody></table></div></main></body></html>\n"
+        f"{''.join(map(_heading, COLUMNS))}</tr></thead><tbody>{body}</tbody></table></div></main>"
+        f"<footer>{terms_html(_terms(found))}</footer></body></html>\n"
     )
+
+
+def _about(found: RunComparison) -> str:
+    """Return the folder, date, device and version of both runs, and the command of the page."""
+    texts = []
+    for name, run in (("Before", found.before), ("After", found.after)):
+        begun = begun_at(Path(run.folder).resolve().name)
+        facts = [run.device, run.evaluator and f"tilewright {run.evaluator}"]
+        facts += [f"begun {begun}"] if begun else []
+        texts.append(f"{name}: {', '.join([run.folder, *filter(None, facts)])}.")
+    words = ["tilewright", "compare", found.before.folder, found.after.folder]
+    words += [] if found.protocol == "strict" else ["--protocol", found.protocol]
+    texts.append(f"This page again: {shlex.join([*words, '--page'])} FILE")
+    return "".join(f"<p>{escape(text)}</p>" for text in texts)
+
+
+def _heading(name: str) -> str:
+    term = TERMS.get(name, "")
+    tip = f' class="term" title="{escape(f"{term}: {definitions()[term]}")}"' if term else ""
+    return f"<th scope=col{tip}>{name}</th>"
+
+
+def _row(row: ProblemChange, title: str) -> str:
+    *texts, problem = (f"<td>{escape(value)}" for value in cells(row))
+    about = f'<span class="title">{escape(title)}</span>' if title else ""
+    return f"<tr>{''.join(f'{text}</td>' for text in texts)}{problem}{about}</td></tr>"
+
+
+def _terms(found: RunComparison) -> set[str]:
+    """Return the terms of the glossary that the page uses."""
+    texts = {text for row in found.rows for text in cells(row)}
+    return {*TERMS.values(), *(texts & definitions().keys())}
 
 
 def _plot(rows: Iterable[ProblemChange]) -> str:
@@ -65,20 +104,19 @@ def _plot(rows: Iterable[ProblemChange]) -> str:
     height = TOP + ROW * len(shown) + BOTTOM
     label = "Speed-up after / speed-up before, with 95 % intervals; left of 1 is slower"
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
-        f'aria-label="{label}"><title>{label}</title>'
+        f'<svg width="100%" height="{height}" role="img" aria-label="{label}">'
+        f"<title>{label}</title>"
     ]
     for tick in _ticks(low, high, place):
         x, kind = place(tick), "axis" if tick == 1.0 else "grid"
         bottom = height - BOTTOM
         parts.append(
-            f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom}"/>'
-            f'<text x="{x:.1f}" y="{bottom + 15}" text-anchor="middle">{tick:g}x</text>'
+            f'<line class="{kind}" x1="{x:.2f}%" x2="{x:.2f}%" y1="{TOP - 8}" y2="{bottom}"/>'
+            f'<text x="{x:.2f}%" y="{bottom + 15}" text-anchor="middle">{tick:g}x</text>'
         )
     parts += [_mark(row, TOP + ROW * number, place) for number, row in enumerate(shown)]
-    middle = (LEFT + RIGHT) / 2
     parts.append(
-        f'<text x="{middle}" y="{height - 4}" text-anchor="middle">speed-up after / speed-up '
+        f'<text x="50%" y="{height - 4}" text-anchor="middle">speed-up after / speed-up '
         "before; left of 1 is slower</text></svg>"
     )
     more = f"<p>The {len(shown)} largest of {len(known)}.</p>" if len(known) > len(shown) else ""
@@ -117,8 +155,8 @@ def _mark(row: ProblemChange, y: float, place: Callable[[float], float]) -> str:
     low, high = place(row.low or row.ratio), place(row.high or row.ratio)
     return (
         f'<g class="{kind}"><title>{text}</title>'
-        f'<text x="{LEFT}" y="{centre - 10}">{escape(name)}</text>'
-        f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{centre}" y2="{centre}" '
+        f'<text x="{LEFT}%" y="{centre - 10}">{escape(name)}</text>'
+        f'<line x1="{low:.2f}%" x2="{high:.2f}%" y1="{centre}" y2="{centre}" '
         'stroke="currentColor" stroke-width="2"/>'
-        f'<circle cx="{place(row.ratio):.1f}" cy="{centre}" r="4" fill="currentColor"/></g>'
+        f'<circle cx="{place(row.ratio):.2f}%" cy="{centre}" r="4" fill="currentColor"/></g>'
     )

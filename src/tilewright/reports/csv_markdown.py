@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.reports.loader import Gathered, Run
 from tilewright.reports.strategy_report import with_texts
-from tilewright.scoring.headline import headline
+from tilewright.scoring.headline import counted, headline
 from tilewright.scoring.report_text import known
 from tilewright.scoring.summary import group_of
 
@@ -21,7 +21,7 @@ COLUMNS = (
 )
 OF_THE_SUMMARY = attrgetter(*COLUMNS[4:9], "roofline_fraction", "seconds")
 HEADLINE = (
-    *("run", "protocol", "judged", "without a candidate", "correct"),
+    *("run", "protocol", "judged", "without a candidate", "shares of", "correct"),
     *("fast_1", "95 %", "fast_1, sure", "geometric mean"),
 )
 TRAJECTORY_TURNS = {"last": "last turn", "best": "best of history"}
@@ -74,9 +74,7 @@ def as_markdown(gathered: Gathered, title: str) -> str:
         for protocol, numbers in run.summary["protocols"].items()
     ]
     several = len(gathered.runs) > 1
-    sentences = [
-        (f"{run.name}: " if several else "") + headline(run.summary) for run in gathered.runs
-    ]
+    sentences = [(f"{run.name}: " if several else "") + _sentence(run) for run in gathered.runs]
     lines = [f"# {_cell(title)}", "", *map(_cell, sentences), "", *_table(HEADLINE, scores)]
     lines += [line for run in gathered.runs for line in _strategies(run)]
     lines += [line for run in gathered.runs for line in _published(run)]
@@ -99,18 +97,27 @@ def as_markdown(gathered: Gathered, title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _sentence(run: Run) -> str:
+    if not run.steps:
+        return headline(run.summary)
+    number = sum(item["kind"] == "training" for item in run.steps)
+    trained = f"{counted(number, 'step')} of training, of which report.html has the curves."
+    return f"{trained} {headline(run.summary)}" if run.turns else trained
+
+
 def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
 
 
 def _headline(numbers: dict[str, Any]) -> list[str]:
     judged = [str(numbers["judged"]), str(numbers["unanswered"])]
-    if not numbers["counted"]:
-        return [*judged, *[""] * 5]
+    if not numbers["problems"]:
+        return [*judged, *[""] * 6]
     one = next((item for item in numbers["fast_p"] if item["p"] == 1), dict[str, Any]())
     return [
         *judged,
-        f"{numbers['correct'] / numbers['counted']:.1%}",
+        counted(numbers["problems"], "problem"),
+        f"{numbers['correct_share']:.1%}",
         known("{:.1%}", one.get("fast_p")),
         known("{:.1%} to {:.1%}", one.get("low"), one.get("high")),
         known("{:.1%}", one.get("believed")),
@@ -157,7 +164,8 @@ def _drkernel(run: Run) -> Iterator[str]:
         known = {key: share for key, share in found[name].items() if share is not None}
         said = ", ".join(f"{key} {share:.1%}" for key, share in known.items())
         yield ""
-        yield f"{_cell(run.name)} as Dr. Kernel scores, {title} of each trajectory: {said}"
+        of = f"{title} of each of {counted(found['trajectories'], 'trajectory')}"
+        yield f"{_cell(run.name)} as Dr. Kernel scores, {of}: {said}"
 
 
 def _cell(text: str) -> str:

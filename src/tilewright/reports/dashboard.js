@@ -31,8 +31,11 @@ const cell = (report) => el("td", { colspan: 7, class: "detail" },
   ...(report.comparisons.length ? [table(["case", "baseline", "time of baseline", "time of candidate", "speed-up"], report.comparisons.map((c) => [c.case, c.baseline, scaled(c.baseline_timing.median_us), scaled(c.candidate.median_us), speed({ speedup: c.speedup, low: c.speedup_low, high: c.speedup_high })]))] : []),
   ...[...report.findings.map((item) => `${item.code}: ${item.summary}`), ...report.labels.map((item) => `${item.name}: ${item.detail}`)].map((text) => el("p", {}, text)),
   el("pre", { class: "source", tabindex: 0 }, report.request.candidate.files.map((file) => file.text || "").join("\n\n").slice(0, 20000)));
+// The address of the page names the task that was opened last.
+const address = () => /^#task-(.+)$/.exec(decodeURIComponent(location.hash))?.[1];
 const show = async (key) => {
-  if (opened.has(key)) { opened.delete(key); draw(); return; }
+  if (opened.has(key)) { opened.delete(key); history.replaceState(null, "", location.pathname); draw(); return; }
+  history.replaceState(null, "", `#task-${encodeURIComponent(key)}`);
   const answer = await fetch(`/v1/tasks/${encodeURIComponent(key)}/report`, { headers: headers() });
   opened.set(key, answer.ok ? cell(await answer.json()) : el("td", { colspan: 7, class: "detail" }, (await answer.json()).detail));
   draw();
@@ -45,7 +48,7 @@ const draw = () => {
   $("sentence").replaceChildren(el("p", {}, `${many(found.queue.running, "task")} ${found.queue.running === 1 ? "runs" : "run"} and ${found.queue.waiting} ${found.queue.waiting === 1 ? "waits" : "wait"}; ${many(ended, "verdict")} in the last hour, ${verdicts.correct || 0} of them correct` + (errors ? `; ${many(errors, "internal error")}` : "") + "."));
   $("about").textContent = `${found.device}, tilewright ${found.version}, up for ${seconds(found.uptime_s)}` + (found.wait_median_s === null ? "" : `; the ${found.waited_tasks === 1 ? "task" : `${found.waited_tasks} tasks`} that began last waited ${seconds(found.wait_median_s)} (median), ${seconds(found.wait_p95_s)} (95th percentile)`) + (found.queue.draining ? "; it drains and accepts nothing" : "");
   const idle = found.workers.filter((worker) => worker.state === "idle").length;
-  $("running").replaceChildren(found.running.length ? table(["task", "problem", "stage", "for", "since the start"], found.running.map((item) => [item.key.slice(0, 12), item.problem, item.stage, item.stage ? seconds(Math.max(now - item.stage_at, 0)) : "", seconds(Math.max(now - item.started_at, 0))]), [3, 4]) : el("p", {}, "No task of yours is evaluated."),
+  $("running").replaceChildren(found.running.length ? table(["task", "problem", "stage", "for", "since the start"], found.running.map((item) => [item.key.slice(0, 12), el("span", { title: item.title }, item.problem), item.stage, item.stage ? seconds(Math.max(now - item.stage_at, 0)) : "", seconds(Math.max(now - item.started_at, 0))]), [3, 4]) : el("p", {}, "No task of yours is evaluated."),
     el("p", {}, `${idle} of ${many(found.workers.length, "worker")} idle; stored: ` + (Object.entries(found.tasks).map(([state, count]) => `${count} ${state}`).join(", ") || "nothing") + "."));
   const kinds = (minute) => KINDS.map((kind) => [kind, kind === "error" ? minute.internal_errors : minute.verdicts[kind] || 0]);
   $("verdicts").replaceChildren(bars("Verdicts and internal errors by minute", "verdicts per minute", found.minutes, now, kinds, (value) => String(Math.round(value))),
@@ -56,7 +59,7 @@ const draw = () => {
   // New rows take the place of old ones; who works by keyboard stays where they were.
   const focused = document.activeElement.dataset.key;
   $("recent").tBodies[0].replaceChildren(...found.recent.flatMap((task) => {
-    const button = el("button", { type: "button", class: "row", "aria-expanded": String(opened.has(task.key)), title: task.key, "data-key": task.key }, task.problem || task.key.slice(0, 12)), name = task.problem ? [el("span", { class: "title" }, task.key.slice(0, 12))] : [];
+    const button = el("button", { type: "button", class: "row", "aria-expanded": String(opened.has(task.key)), title: task.key, "data-key": task.key }, task.problem || task.key.slice(0, 12)), name = task.problem ? [el("span", { class: "title" }, [task.title, task.key.slice(0, 12)].filter(Boolean).join(", "))] : [];
     button.addEventListener("click", () => show(task.key));
     const row = el("tr", {}, el("td", {}, button, ...name), el("td", {}, task.state), el("td", { class: "verdict " + (task.verdict || "") }, task.verdict || ""), el("td", { class: "n" }, speed({ speedup: task.speedup, low: task.speedup_low, high: task.speedup_high })), el("td", { class: "n" }, task.started_at ? seconds(task.started_at - task.submitted_at) : ""), el("td", { class: "n" }, task.ended_at && task.started_at ? seconds(task.ended_at - task.started_at) : ""), el("td", {}, clock(task.submitted_at)));
     return opened.has(task.key) ? [row, el("tr", {}, opened.get(task.key))] : [row];
@@ -69,7 +72,20 @@ const ask = (text) => {
   $("access").hidden = false; $("refused").textContent = text; $("token").focus();
   document.body.dataset.ready = "yes";
 };
-let stop = () => {};
+// The task before or after the opened one, in the order of the list.
+const stepTo = (change) => {
+  const keys = latest ? latest.recent.map((task) => task.key) : [], place = keys.indexOf(address()), next = keys[place < 0 ? 0 : place + change];
+  if (!next) return;
+  opened.clear();
+  show(next).then(() => [...$("recent").querySelectorAll("button")].find((button) => button.dataset.key === next)?.focus());
+};
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select, textarea")) return;
+  if (event.key === "j") stepTo(1);
+  if (event.key === "k") stepTo(-1);
+  if (event.key === "Escape" && address()) { opened.clear(); history.replaceState(null, "", location.pathname); draw(); }
+});
+let stop = () => {}, followed = false;
 const follow = async () => {
   const mine = (following = {});
   stop();
@@ -88,7 +104,7 @@ const follow = async () => {
       const parts = text.split("\n\n");
       text = parts.pop();
       const last = parts.filter((part) => part.includes("data: ")).pop();
-      if (last && following === mine) { latest = JSON.parse(last.slice(last.indexOf("data: ") + 6)); draw(); }
+      if (last && following === mine) { latest = JSON.parse(last.slice(last.indexOf("data: ") + 6)); draw(); if (!followed) { followed = true; if (address()) show(address()); } }
     }
   } catch (error) { $("about").textContent = `The server does not answer (${error.message}); the page tries again.`; document.body.dataset.ready = "yes"; }
   if (following === mine) setTimeout(follow, RETRY_MS);

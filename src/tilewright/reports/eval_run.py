@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.records import Problem
-from tilewright.records.event_log import EVENTS
 from tilewright.records.events import Ask, RunStarted, Turn
 from tilewright.records.run_folder import REPORT, read_report
 
@@ -19,11 +18,6 @@ class EvalRun:
     begun: RunStarted
     turn: Turn
     problem: Problem
-
-
-def is_eval_run(folder: Path) -> bool:
-    """Tell whether a folder is that of a run of `eval`."""
-    return not (folder / EVENTS).is_file() and (folder / REPORT).is_file()
 
 
 def read_eval_run(folder: Path) -> EvalRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Container
 from html import escape
 from pathlib import Path
 
@@ -56,8 +57,12 @@ def heading_terms() -> dict[str, str]:
     return {heading: f"{term}: {known[term]}" for heading, term in HEADINGS.items()}
 
 
-def terms_html() -> str:
-    """Return the whole glossary as HTML for the end of a page, which hides what does not occur."""
-    pairs = ((escape(term), escape(meaning)) for term, meaning in definitions().items())
+def terms_html(used: Container[str] | None = None) -> str:
+    """Return the glossary as HTML for the end of a page: the used terms.
+
+    By default it has all terms, and the page hides those that do not occur.
+    """
+    known = ((term, text) for term, text in definitions().items() if used is None or term in used)
+    pairs = ((escape(term), escape(meaning)) for term, meaning in known)
     rows = (f"<dt>{term}</dt><dd>{meaning}</dd>" for term, meaning in pairs)
     return f"<details><summary>Terms of this page</summary><dl>{''.join(rows)}</dl></details>"

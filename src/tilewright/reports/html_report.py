@@ -38,8 +38,6 @@ HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
 LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
 """Most bytes of the list of candidates, and of the candidates in full. A page has at most 8 MB."""
 
-WITHOUT_TURNS = "A training on conversations: `tilewright view` shows its curves."
-"""The headline of a run that has no candidate."""
 CONSTANTS = {
     "NOISY_HALF_WIDTH": str(NOISY_HALF_WIDTH),
     "STRETCH": str(STRETCH),
@@ -48,8 +46,11 @@ CONSTANTS = {
 """By these the scripts decide between faster and slower as `decide` does."""
 
 
+SCRIPTS = ["strategies.js", "training.js", "page.js"]
+
+
 def page(shown: dict[str, Any]) -> str:
-    return drawn("page", shown["title"], shown, ["page.css"], ["strategies.js", "page.js"])
+    return drawn("page", shown["title"], shown, ["page.css"], SCRIPTS)
 
 
 def page_of_eval(folder: Path) -> str:
@@ -136,6 +137,7 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "headline": _headline(run),
         "summary": run.summary | {"flips": flips},
         "curves": curves(run.turns, gathered.weak) if several_turns else [],
+        "steps": run.steps,
         "comparison": None if run.comparison is None else with_texts(run.comparison),
         "rows": rows,
         "whole": whole,
@@ -144,7 +146,8 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
 
 def _headline(run: Run) -> str:
     if not run.turns and run.begun.kind == "sft":
-        return WITHOUT_TURNS
+        # The page tells the steps itself.
+        return "" if run.steps else "No step of the training has ended yet."
     again = winners(run.folder)
     if len(again) != 1:
         return headline(run.summary)

@@ -16,15 +16,16 @@ from typing import Any
 import yaml
 
 from tilewright.errors import ConfigError, RecordError, reason_of
-from tilewright.loop.run_state import CANDIDATES, PROBLEMS, lines_of
+from tilewright.loop.run_state import CANDIDATES, lines_of
 from tilewright.problems.description import about
 from tilewright.records import EvalReport, Problem
 from tilewright.records.base import digest_text, is_text
-from tilewright.records.event_log import read_events, turns_of
+from tilewright.records.event_log import is_eval_run, read_events, turns_of
 from tilewright.records.events import TRAININGS, WITHOUT_DEVICE, EvalSummary, RunStarted, Turn
-from tilewright.records.run_folder import read_report
-from tilewright.reports.eval_run import is_eval_run, read_eval_run
+from tilewright.records.run_folder import PROBLEMS, read_report
+from tilewright.reports.eval_run import read_eval_run
 from tilewright.reports.strategy_report import comparison_of
+from tilewright.reports.training_steps import steps_of
 from tilewright.scoring.report_text import cut
 from tilewright.scoring.summary import summary_of, weak_problems
 
@@ -78,6 +79,8 @@ class Run:
     """The comparison of its strategies, if it has several."""
     titles: dict[str, str] = field(default_factory=dict)
     """The title of each problem that has turns."""
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    """The steps of a training, with their kinds and figures."""
 
     @property
     def begun_at(self) -> str:
@@ -138,7 +141,8 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
         name=begun.name,
         unanswered=lacking,
         comparison=compared,
-        titles=_titles(folder, {turn.ask.problem for turn in turns}),
+        titles=titles_in(folder, {turn.ask.problem for turn in turns}),
+        steps=steps_of(events),
     )
 
 
@@ -158,7 +162,7 @@ def _eval_run(folder: Path) -> Run:
     )
 
 
-def _titles(folder: Path, wanted: set[str]) -> dict[str, str]:
+def titles_in(folder: Path, wanted: set[str]) -> dict[str, str]:
     """Return the titles of the wanted problems, as far as they can be read."""
     found = {}
     for line in lines_of(folder / PROBLEMS):

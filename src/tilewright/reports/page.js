@@ -18,27 +18,34 @@ const legend = () => el("p", { class: "legend" }, ...series.map((item, i) => {
   return el("span", {}, mark, item.name);
 }));
 const first = data.runs[0];
-for (const run of data.runs) $("sentence").append(el("p", {}, whose(run, run.headline)));
+for (const run of data.runs) $("sentence").append(el("p", {}, whose(run, [run.steps.length ? trainingSentence(run.steps) : "", run.headline].filter(Boolean).join(" "))));
 const dates = data.runs.map((run) => run.begun).filter(Boolean);
 $("about").textContent = `${first.problems}${first.device ? " on " + first.device : ""}, tilewright ${first.evaluator}` +
   (dates.length ? `, begun ${[...new Set(dates)].join(" and ")}` : "") + `; this page again: ${data.command}` +
   (data.left_out ? `; ${data.left_out} turns are counted and not listed` : "") +
   data.runs.filter((run) => run.left).map((run) => `; ${run.left} of ${run.name} are not judged yet: tilewright bench --resume ${quoted(run.path)}`).join("");
 
+// The training
+for (const run of data.runs.filter((item) => item.steps.length)) {
+  $("training").hidden = false;
+  $("training").append(...(data.runs.length > 1 ? [el("p", {}, run.name)] : []), el("div", { class: "plots" }, ...trainingCharts(run.steps, run.kind)));
+}
+
 // Results
+const problems = (number) => `${number} problem${number === 1 ? "" : "s"}`;
 const lacking = series.some((item) => item.numbers.unanswered) ? ["without a candidate"] : [];
 $("headline").append(table(
   ["run", "judged", "unjudged", ...lacking, "shares of", "correct", "fast_1", "95 %", "fast_1, sure", "geometric mean", "AMSR", "rejected"],
   series.map((item) => {
     const n = item.numbers, one = fastOne(n), counted = [n.judged, n.verdicts.unjudged || 0, ...lacking.map(() => n.unanswered)];
-    if (!n.counted) return [item.name, ...counted, "", "", "", "", "", "", "", ""];
-    return [item.name, ...counted, n.counted, share(n.correct / n.counted), share(one.fast_p),
+    if (!n.problems) return [item.name, ...counted, "", "", "", "", "", "", "", ""];
+    return [item.name, ...counted, problems(n.problems), share(n.correct_share), share(one.fast_p),
       one.low === null || one.low === undefined ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
   }), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
 if (data.runs.some((run) => run.summary.earlier_turns)) $("headline").append(el("p", {}, "These numbers count the last turn of each trajectory; the list of candidates has all turns."));
-if (lacking.length) $("headline").append(el("p", {}, "A problem without a candidate counts as not correct, once for each sample that every other problem has. So the shares are of more than the judged candidates."));
+$("headline").append(el("p", {}, "Shares and means are over problems: each problem counts once, with the share or mean of its own candidates." + (lacking.length ? " A problem without a candidate counts as 0." : "")));
 
-const passed = series.filter((item) => item.numbers.counted);
+const passed = series.filter((item) => item.numbers.problems);
 const ends = (found, unit) => (found ? `${found[0].toFixed(3)}${unit} to ${found[1].toFixed(3)}${unit}` : "").replace(/ /g, "\u00a0");
 const atK = (found) => Object.entries(found).map(([k, v]) => `${k}: ${share(v)}`).join(", ");
 if (passed.length) $("headline").append(el("p", {}, "Means with their 95 % intervals, and the shares of problems that one of k samples solves:"), table(["run", "geometric mean, 95 %", "AMSR, 95 %", "pass@k", "fast_1@k", "mean speed-up, failures as 0"],
@@ -57,7 +64,7 @@ for (const run of data.runs.filter((item) => item.curves.length > 1)) {
 }
 const scored = data.runs.filter((run) => run.summary.drkernel);
 if (scored.length) $("headline").append(el("p", {}, "By the rules of Dr. Kernel (arXiv 2602.05885): the tolerance is 0.01, a decoy is incorrect, and fast@p counts speed-ups of at least p."),
-  table(["run", "of each trajectory", ...Object.keys(scored[0].summary.drkernel.last)], scored.flatMap((run) => [["last", "last turn"], ["best", "best of history"]].map(([key, title]) => [run.name, title, ...Object.values(run.summary.drkernel[key]).map(share)])), [2, 3, 4, 5, 6]));
+  table(["run", "of each trajectory", "shares of", ...Object.keys(scored[0].summary.drkernel.last)], scored.flatMap((run) => [["last", "last turn"], ["best", "best of history"]].map(([key, title]) => [run.name, title, run.summary.drkernel.trajectories, ...Object.values(run.summary.drkernel[key]).map(share)])), [2, 3, 4, 5, 6, 7]));
 
 // As published
 const published = series.flatMap((item) => Object.entries(item.numbers.published || {}).map(([set, n]) => [set, item.run.name, n.tasks, share(n.call_accuracy), share(n.execute_accuracy), n.timed, n.abnormal, times(n.speedup_global), times(n.speedup_per_task)]));
@@ -94,7 +101,7 @@ const speedPlot = () => {
   return node;
 };
 // A training on texts has no candidate.
-for (const name of ["headline", "curves", "kinds", "candidates"]) $(name).hidden = !series.length && !data.runs.some((run) => run.rows.length);
+for (const name of ["headline", "curves", "kinds", "candidates", "where"]) $(name).hidden = !series.length && !data.runs.some((run) => run.rows.length);
 // A single candidate has no share and no distribution.
 const single = data.runs.length === 1 && first.kind === "eval";
 if (single) for (const name of ["headline", "curves", "kinds"]) $(name).hidden = true;
@@ -104,11 +111,11 @@ $("curves").append(legend(), el("div", { class: "plots" }, fastPlot(), speedPlot
 const grouped = series.filter((item) => item.numbers.groups);
 if (grouped.length) {
   const names = [...new Set(grouped.flatMap((item) => Object.keys(item.numbers.groups)))].sort();
-  const rows = names.flatMap((name) => grouped.filter((item) => (item.numbers.groups[name] || {}).counted).map((item) => {
+  const rows = names.flatMap((name) => grouped.filter((item) => (item.numbers.groups[name] || {}).problems).map((item) => {
     const n = item.numbers.groups[name];
-    return [name, item.name, n.counted, share(n.correct / n.counted), share(fastOne(n).fast_p), times(n.geometric_mean)];
+    return [name, item.name, problems(n.problems), share(n.correct_share), share(fastOne(n).fast_p), times(n.geometric_mean)];
   }));
-  $("groups").append(table(["group", "run", "counted", "correct", "fast_1", "geometric mean"], rows, [2, 3, 4, 5]),
+  $("groups").append(table(["group", "run", "shares of", "correct", "fast_1", "geometric mean"], rows, [2, 3, 4, 5]),
     explains("group", grouped.map((item) => [item.numbers.explained_by_group, item.name]), "groups do not differ"));
 } else $("groups").hidden = true;
 const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.answer_evaluator import summary_of_report
-from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.loop.run_state import lines_of
 from tilewright.records import EvalReport
 from tilewright.records.base import digest_text
-from tilewright.records.event_log import EVENTS, read_events, turns_of
+from tilewright.records.event_log import EVENTS, is_eval_run, read_events, turns_of
 from tilewright.records.events import RunStarted
-from tilewright.records.run_folder import read_report
+from tilewright.records.run_folder import PROBLEMS, read_report
+from tilewright.reports.loader import title_of_problem, titles_in
 from tilewright.scoring.report_text import ratio_text
 from tilewright.scoring.run_changes import (
     Change,
@@ -43,6 +44,10 @@ class ComparedRun:
     """Digests of the problems' source texts, as far as they are known."""
     skipped: tuple[str, ...] = ()
     """Lines that cannot be read, each with its file."""
+    evaluator: str = ""
+    """The version of tilewright that judged it."""
+    titles: dict[str, str] = field(default_factory=dict)
+    """Titles of the problems, as far as they are known."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class RunComparison:
     before: ComparedRun
     after: ComparedRun
     rows: list[ProblemChange]
+    protocol: str = "strict"
 
     @property
     def same_device(self) -> bool:
@@ -66,7 +72,7 @@ def compared_run(folder: Path, protocol: str) -> ComparedRun:
         RecordError: the folder holds no run, or a damaged one.
         ConfigError: the run has no verdicts of this protocol.
     """
-    if not (folder / EVENTS).is_file() and (folder / "report.json").is_file():
+    if is_eval_run(folder):
         report = read_report(folder)
         found, sources = dict[str, Standing](), dict[str, str]()
         if report.request.protocol == protocol:
@@ -75,21 +81,27 @@ def compared_run(folder: Path, protocol: str) -> ComparedRun:
             found = {problem: standing_of(report.request.candidate.files[0].path, item)}
             sources = {problem: digest_text(report.request.problem.source.text)}
         device, damaged = report.environment.device_name, list[str]()
+        evaluator, titles = report.evaluator, {}
+        titles[report.request.problem.id] = title_of_problem(report.request.problem)
     elif (folder / EVENTS).is_file():
         damaged = []
         events = list(read_events(folder, with_requests=False, left_out=damaged.append))
         begun = next((event for event in events if isinstance(event, RunStarted)), None)
         if begun is None:
-            raise RecordError(f"{folder}: its event log does not say how the run began")
-        device, sources = begun.device, _sources(folder)
+            missing = f"{folder}: its event log does not say how the run began"
+            raise RecordError(next(iter(damaged), missing))
+        device, sources, evaluator = begun.device, _sources(folder), begun.evaluator
         found = standings(turns_of(events), protocol)
+        titles = titles_in(folder, set(found)) if (folder / PROBLEMS).is_file() else {}
     else:
-        missing = "no run: it has no report and no event log"
-        what = missing if folder.exists() else "no such folder"
+        what = "no run: it has no report and no event log"
+        if (folder / PROBLEMS).is_file():
+            raise RecordError(f"{folder}: its event log {EVENTS} is missing; put it back")
+        what = what if folder.exists() else "no such folder"
         raise RecordError(f"{folder}: {what}; name a run folder of eval, bench or optimize")
     if not found:
         raise ConfigError(f"{folder}: it has no verdicts of the protocol {protocol}")
-    return ComparedRun(str(folder), device, found, sources, tuple(damaged))
+    return ComparedRun(str(folder), device, found, sources, tuple(damaged), evaluator, titles)
 
 
 def _sources(folder: Path) -> dict[str, str]:
@@ -104,11 +116,13 @@ def _sources(folder: Path) -> dict[str, str]:
     return found
 
 
-def compare_runs(before: ComparedRun, after: ComparedRun) -> RunComparison:
+def compare_runs(
+    before: ComparedRun, after: ComparedRun, protocol: str = "strict"
+) -> RunComparison:
     """Return the changes; times of two devices are not compared."""
     timed = before.device == after.device
     rows = changes(before.standings, after.standings, timed=timed)
-    return RunComparison(before, after, rows)
+    return RunComparison(before, after, rows, protocol)
 
 
 def change_text(before: EvalReport, after: EvalReport) -> str:

@@ -48,7 +48,7 @@ const curve = (title, unit, lines, last) => {
   lines.forEach((line, i) => {
     for (const run of joinedRuns(line.points)) if (run.length > 1) node.append(svg("polyline", { points: run.map(([step, value]) => `${x(step)},${y(value)}`).join(" "), fill: "none", ...strokeOf(i, several) }));
     for (const [step, value] of line.points) {
-      const colour = COLOURS[i % COLOURS.length], dot = svg("circle", { cx: x(step), cy: y(value), r: line.scored ? 5 : several ? 2 + (lines.length - 1 - i) * 0.7 : 3, fill: line.scored ? "none" : colour, stroke: colour, "stroke-width": line.scored ? 2 : 0 });
+      const colour = COLOURS[i % COLOURS.length], dot = svg("circle", { "data-step": line.scored ? `held out after step ${step}` : `step ${step}`, cx: x(step), cy: y(value), r: line.scored ? 5 : several ? 2 + (lines.length - 1 - i) * 0.7 : 3, fill: line.scored ? "none" : colour, stroke: colour, "stroke-width": line.scored ? 2 : 0 });
       dot.append(svg("title", {}, `${line.name}, step ${step}: ${brief(value)}`));
       node.append(dot);
     }

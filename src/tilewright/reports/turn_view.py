@@ -22,7 +22,7 @@ from tilewright.loop.policies.base import digest_of
 from tilewright.loop.prompts import messages_of
 from tilewright.loop.prompts.material import Document
 from tilewright.loop.replayed_prompts import documents_of, material_of
-from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.loop.run_state import lines_of
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EVENTS, line_fault, parse_event, unreadable_log
@@ -36,13 +36,12 @@ from tilewright.records.events import (
     Turn,
     TurnFinished,
 )
-from tilewright.records.run_folder import read_report
+from tilewright.records.run_folder import PROBLEMS, read_report
 from tilewright.reports.html_report import shown_report
 from tilewright.reports.search_progress import LeaderChange, SearchProgress
+from tilewright.reports.training_steps import TrainingSteps
 from tilewright.scoring.strategy_table import FINAL_RACE, REMEASURE
 
-SCORED = "score"
-"""Beginning of the name of a batch on held-out problems."""
 MAX_TEXT = 60_000
 """Most characters of a message or a reply that are shown."""
 MAX_REASON = 160
@@ -66,7 +65,7 @@ class Turns:
         self.rows: list[dict[str, Any]] = []
         self.cells: list[dict[str, Any]] = []
         """Cells of the archives of a search: trajectory, place, and the writer's request."""
-        self._steps: dict[tuple[str, int], dict[str, Any]] = {}
+        self._steps = TrainingSteps()
         self.step_version = 0
         """Changes whenever a step of a training has ended."""
         self.skipped: list[str] = []
@@ -104,26 +103,17 @@ class Turns:
         elif isinstance(event, RequestsIssued):
             self._progress.issued(event.asks)
         elif isinstance(event, Stepped):
-            self._stepped(event)
+            self._steps.add(event)
+            self.step_version += 1
         elif isinstance(event, TurnFinished):
             self._numbers[event.turn.ask.id] = len(self.rows)
             self._places.append((self._read, len(line)))
             self.rows.append(self._row(event.turn))
 
-    def _stepped(self, event: Stepped) -> None:
-        """Keep the figures of a step; a resumed training replaces those that it repeats."""
-        kind = "held out" if event.batch.startswith(SCORED) else "training"
-        self._steps[kind, event.step] = {
-            "kind": kind,
-            "step": event.step,
-            "figures": {name: v for name, v in event.figures.items() if v is not None},
-        }
-        self.step_version += 1
-
     def steps(self) -> list[dict[str, Any]]:
         """Return the steps of a training in order, with their kinds and figures."""
         with self._lock:
-            return sorted(self._steps.values(), key=lambda item: (item["step"], item["kind"]))
+            return self._steps.rows()
 
     def _row(self, turn: Turn) -> dict[str, Any]:
         """Return the row of a turn, with its marks in comparison with earlier turns.

@@ -39,6 +39,11 @@ const drawn = (all) => {
   return kept.filter((row, place) => row.n === chosen || place % stride === 0);
 };
 const trains = data.about.kind === "train" || data.about.kind === "sft";
+// The step that sampled a turn. In ids the first one is 0; everywhere else it is 1.
+const stepOf = (row) => {
+  const found = trains && /^(step|score)(\d+)\//.exec(row.id);
+  return !found ? "" : found[1] === "step" ? `step ${Number(found[2]) + 1}` : `held out after step ${Number(found[2])}`;
+};
 const climb = () => {
   // Turns of a training are samples of a changing model, and none of them is its result.
   if (trains) return;
@@ -52,16 +57,16 @@ const climb = () => {
 // The list
 const PAGE = 200;
 let shown = PAGE, listed = [];
-const turnName = (row) => `turn ${row.turn + 1}`;
+const turnName = (row) => [row.step, `turn ${row.turn + 1}`].filter(Boolean).join(", ");
 const titleOf = (row) => (known.size > 1 && data.about.titles[row.problem] ? [el("span", { class: "title" }, data.about.titles[row.problem])] : []);
 const list = () => {
-  const mark = $("mark").value, verdict = $("verdict").value, text = $("find").value.toLowerCase();
-  const found = rows.filter((row) => ofTrajectory(row) && (!mark || row.marks.includes(mark)) && (!verdict || row.verdict === verdict) && (!text || `${row.id} ${row.operator || ""} ${row.reason || ""}`.toLowerCase().includes(text)));
+  const step = $("step").value, mark = $("mark").value, verdict = $("verdict").value, text = $("find").value.toLowerCase();
+  const found = rows.filter((row) => ofTrajectory(row) && (!step || row.step === step) && (!mark || row.marks.includes(mark)) && (!verdict || row.verdict === verdict) && (!text || `${row.id} ${row.operator || ""} ${row.reason || ""}`.toLowerCase().includes(text)));
   listed = found.slice(0, shown);
   const lines = new Map(listed.map((row) => {
     const button = el("button", { type: "button", class: "row", "aria-expanded": String(chosen === row.n) }, turnName(row));
     button.addEventListener("click", () => (chosen === row.n ? close() : open(row.n)));
-    const why = [...row.marks, row.reason || ""].filter(Boolean).join("; ");
+    const why = [...(trains ? [] : row.marks), row.reason || ""].filter(Boolean).join("; ");
     const by = [row.operator, row.role === "measure" ? "trial" : ""].filter(Boolean).join(", ");
     const whose = strategies.length > 1 ? [el("p", { class: "of" }, trajectory(row))] : [];
     const cost = [[row.tokens === undefined ? "" : String(row.tokens), "tokens"], [row.seconds ? scaled(row.seconds * 1e6) : "", "of evaluation"]];
@@ -143,6 +148,7 @@ const archive = () => {
 // New turns
 const take = (more) => {
   for (const row of more) {
+    row.step = stepOf(row);
     rows.push(row);
     byNumber.set(row.n, row);
     byId.set(row.id, row);
@@ -151,6 +157,7 @@ const take = (more) => {
       children.get(parent).push(row.n);
     }
     if (!known.has(row.problem)) { known.add(row.problem); $("problem").append(el("option", { value: row.problem }, [row.problem, data.about.titles[row.problem]].filter(Boolean).join(": "))); }
+    if (row.step && !seen.has(row.step)) { seen.add(row.step); $("step").append(el("option", { value: row.step }, row.step)); }
     if (!seen.has(row.verdict)) { seen.add(row.verdict); $("verdict").append(el("option", { value: row.verdict }, row.verdict)); }
     drawnSamples.add(row.sample);
   }
@@ -184,10 +191,19 @@ const poll = async () => {
 };
 for (const id of ["problem", "trajectory"]) $(id).addEventListener("input", climb);
 $("trajectory").addEventListener("input", archive);
-for (const id of ["trajectory", "mark", "verdict", "find"]) $(id).addEventListener("input", () => { shown = PAGE; list(); });
+// A point of a curve shows the turns of its step.
+$("curves").addEventListener("click", (event) => {
+  const point = event.target.closest("circle[data-step]");
+  if (!point || !seen.has(point.dataset.step)) return;
+  $("step").value = point.dataset.step;
+  shown = PAGE; list();
+  $("turns").scrollIntoView();
+});
+for (const id of ["trajectory", "step", "mark", "verdict", "find"]) $(id).addEventListener("input", () => { shown = PAGE; list(); });
 $("more").addEventListener("click", () => { shown += PAGE; list(); });
 (async () => {
-  $("climb").hidden = trains;
+  $("climb").hidden = $("marked").hidden = trains;
+  $("stepped").hidden = data.about.kind !== "train";
   for (const node of [$("turns"), document.querySelector(".skip")]) node.hidden = data.about.kind === "sft";
   train(data.steps);
   if (data.live) await poll(); else take(data.rows);

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlparse
 
 from tilewright.errors import ConfigError, RecordError
+from tilewright.records.event_log import is_eval_run
 from tilewright.records.events import TRAININGS
-from tilewright.reports.eval_run import is_eval_run
 from tilewright.reports.html_report import drawn, page_of_eval
 from tilewright.reports.loader import (
     MAX_WHOLE_REPORTS,

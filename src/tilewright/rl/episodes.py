@@ -14,11 +14,10 @@ from tilewright.executors.base import Executor
 from tilewright.loop.answer_evaluator import AnswerEvaluator, open_evaluator
 from tilewright.loop.policies.base import Message
 from tilewright.loop.rollout_environment import RolloutEnvironment, Step
-from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Reply, RequestsIssued, RunStarted, Turn, TurnFinished
-from tilewright.records.run_folder import create_run
+from tilewright.records.run_folder import PROBLEMS, create_run
 
 
 class Episodes(AbstractContextManager["Episodes"]):

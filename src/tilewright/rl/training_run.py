@@ -11,10 +11,11 @@ from torch import Tensor
 from tilewright._version import __version__
 from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.answer_evaluator import OnEvent
-from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.loop.run_state import lines_of
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog, read_events, turns_of
 from tilewright.records.events import Form, RunStarted, Stepped
+from tilewright.records.run_folder import PROBLEMS
 from tilewright.rl.book_world import BookWorld
 from tilewright.rl.earlier_batches import EarlierBatches
 from tilewright.rl.logged_rewards import batch_of

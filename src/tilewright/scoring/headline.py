@@ -16,11 +16,11 @@ def headline(summary: dict[str, Any]) -> str:
         summary[name] for name in ("candidates", "problems", "unanswered")
     )
     problems = (
-        f"{answered} of {answered + lacking} problems" if lacking else _count(answered, "problem")
+        f"{answered} of {answered + lacking} problems" if lacking else counted(answered, "problem")
     )
     apart = f" ({lacking} {'has' if lacking == 1 else 'have'} none)" if lacking else ""
     noun = "turn" if summary["earlier_turns"] else "candidate"
-    head = f"{_count(candidates, noun)} for {problems}{apart}"
+    head = f"{counted(candidates, noun)} for {problems}{apart}"
     protocols = summary["protocols"]
     if not protocols:
         return f"{head}: nothing was judged."
@@ -30,7 +30,16 @@ def headline(summary: dict[str, Any]) -> str:
     return f"{head}: {said}{rule}."
 
 
-def _count(number: int, noun: str) -> str:
+def denominator(numbers: dict[str, Any]) -> str:
+    """Return what the shares of a protocol's numbers are shares of."""
+    total, lacking = numbers["problems"], numbers["unanswered"]
+    with_some = f"{counted(numbers['judged'], 'candidate')} for {total - lacking} of them"
+    apart = f": {with_some}, and {lacking} without one, which count as 0" if lacking else ""
+    return f"{counted(total, 'problem')}{apart}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
     several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number} {noun if number == 1 else several}"
 
@@ -44,7 +53,7 @@ def _results(numbers: dict[str, Any], candidates: int, earlier_turns: int) -> st
     if earlier_turns:
         all_turns = numbers["correct_turns"]
         where = f"{all_turns or 'none'} {'are' if all_turns > 1 else 'is'} correct; "
-        where += f"at the last turn of {_count(judged, 'trajectory')} "
+        where += f"at the last turn of {counted(judged, 'trajectory')} "
     said = f"{where}{numbers['correct']}{of} {'is' if numbers['correct'] == 1 else 'are'} correct"
     if not numbers["timed"]:
         return f"{said}, nothing was timed"

@@ -95,7 +95,7 @@ def mean_with_zeros(scores: Sequence[Score]) -> float | None:
     It leaves out candidates that are ok and were not timed. If none of them was timed, there is no
     mean: all of its values would be zeros.
     """
-    return _mean(_with_zeros([scores])[0])
+    return _mean(values_with_zeros([scores])[0])
 
 
 def amsr(scores: Sequence[Score]) -> float | None:
@@ -112,10 +112,13 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def amsr_values(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
     """Return the speed-ups whose mean is the AMSR of all groups, with their zeros, by group."""
-    return [[value if value >= 1 else 0.0 for value in group] for group in _with_zeros(groups)]
+    return [
+        [value if value >= 1 else 0.0 for value in group] for group in values_with_zeros(groups)
+    ]
 
 
-def _with_zeros(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
+def values_with_zeros(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
+    """Return the speed-ups whose mean is `mean_with_zeros` of all groups, by group."""
     if untimed([item for group in groups for item in group]):
         return [[] for _ in groups]
     return [

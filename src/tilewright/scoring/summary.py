@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -26,8 +26,8 @@ SAMPLES = (1, 2, 4, 8)
 """Numbers of samples k of pass@k and fast@k."""
 WRITTEN = ("propose", "draft")
 """Roles of requests that write a candidate; `measure` judges an earlier one once more."""
-NO_ANSWER = Score(ok=False)
 Grouped = dict[str, list[Score]]
+"""The scores of each problem; none for a problem without a candidate."""
 
 
 def score_of(item: EvalSummary) -> Score | None:
@@ -54,8 +54,8 @@ def summary_of(
     """Return the numbers of a run as one JSON document, by protocol.
 
     Problems in `weak`, and those that a report labels as weak, count under published rules alone:
-    an answer that does no work passes on them. Problems in `unanswered`, which have no candidate,
-    count as not correct, because a share is of every task.
+    an answer that does no work passes on them. A share is the mean over problems of the share of a
+    problem's candidates. It is 0 for a problem in `unanswered`, which has no candidate.
     """
     weak = weak_problems(turns).union(weak)
     protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
@@ -125,7 +125,7 @@ def _of_protocol(
             group: _numbers({p: s for p, s in by_problem.items() if group_of(p) == group}, 200)
             for group in groups
         }
-        pairs = [(item.ok, group_of(p)) for p, scores in by_problem.items() for item in scores]
+        pairs = [(ok, group_of(p)) for p, scores in by_problem.items() for ok in _solved(scores)]
         found["explained_by_group"] = metrics.explained_deviance(*zip(*pairs, strict=True))
     return found
 
@@ -170,10 +170,13 @@ def _counted(
             everything.setdefault(problem, []).append(score)
     counted = {name: scores for name, scores in everything.items() if name not in left_out}
     lacking = sorted(set(unanswered) - left_out) if everything else []
-    # As many as other problems have, so that numbers of k samples stay possible.
-    samples = min(map(len, (counted or everything).values()), default=0)
     judged = [pair for pair in judged if pair[0] not in left_out]
-    return judged, counted | {name: [NO_ANSWER] * samples for name in lacking}, lacking
+    return judged, counted | {name: [] for name in lacking}, lacking
+
+
+def _solved(scores: Sequence[Score]) -> list[bool]:
+    """Return for each candidate of a problem whether it is correct; once `False` without any."""
+    return [item.ok for item in scores] or [False]
 
 
 def explained_by_run(
@@ -191,7 +194,7 @@ def explained_by_run(
     weak = weak_problems(turn for turns in runs.values() for turn in turns).union(weak)
     for protocol in protocols:
         pairs = [
-            (score.ok, name)
+            (ok, name)
             for name, turns in runs.items()
             for scores in _counted(
                 last_of_trajectories(turn for turn in turns if turn.judgements),
@@ -199,7 +202,7 @@ def explained_by_run(
                 _left_out(protocol, weak),
                 unanswered.get(name, ()),
             )[1].values()
-            for score in scores
+            for ok in _solved(scores)
         ]
         if pairs:
             found[protocol] = metrics.explained_deviance(*zip(*pairs, strict=True))
@@ -207,42 +210,72 @@ def explained_by_run(
 
 
 def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
-    """Return the metrics of some problems; counts alone without a judged candidate."""
+    """Return the metrics of some problems; counts alone without any problem.
+
+    Shares and means are over problems. Only the geometric means are over correct candidates.
+    """
     groups = list(by_problem.values())
+    if not groups:
+        return {"judged": 0, "problems": 0}
     scores = [item for group in groups for item in group]
-    if not scores:
-        return {"judged": 0, "counted": 0}
-    samples = min(map(len, groups))
+    samples = min((len(group) for group in groups if group), default=1)
     sizes = [k for k in SAMPLES if k <= samples]
     correct, timed = sum(s.ok for s in scores), sum(s.speedup is not None for s in scores)
     speeds = [[s.speedup for s in group if s.ok and s.speedup is not None] for group in groups]
     logs = _ends([[math.log(speed) for speed in group] for group in speeds], resamples)
+    means, ratios = (
+        _problem_means(groups, values(groups))
+        for values in (metrics.values_with_zeros, metrics.amsr_values)
+    )
     # Without times the shares of fast candidates are unknown, not zero.
     untimed = bool(correct) and not timed
     return {
-        "judged": sum(item is not NO_ANSWER for item in scores),
-        "counted": len(scores),
+        "judged": len(scores),
+        "problems": len(groups),
         "correct": correct,
+        "correct_share": _mean([_share(sum(s.ok for s in group), group) for group in groups]),
         "timed": timed,
         "fast_p": [] if untimed else _fast(groups, resamples),
         "geometric_mean": metrics.geometric_mean(scores),
         "geometric_mean_faster": metrics.geometric_mean(scores, above=1.0),
-        "mean_with_zeros": metrics.mean_with_zeros(scores),
-        "amsr": metrics.amsr(scores),
+        "mean_with_zeros": _mean(means),
+        "amsr": _mean(ratios),
         "geometric_mean_95": logs and (math.exp(logs[0]), math.exp(logs[1])),
-        "amsr_95": _ends(metrics.amsr_values(groups), resamples),
-        "rejected": metrics.rejected_share(scores),
+        "amsr_95": _interval([(ratio, 1) for ratio in ratios], resamples),
+        "rejected": _mean([_share(sum(s.rejected for s in group), group) for group in groups]),
         "samples": samples,
-        "pass_at": {
-            str(k): sum(metrics.pass_at_k(len(g), sum(s.ok for s in g), k) for g in groups)
-            / len(groups)
-            for k in sizes
-        },
+        "pass_at": {str(k): _at_k(groups, lambda s: s.ok, k) for k in sizes},
         "fast_at": {
-            str(k): sum(metrics.fast_at_k(g, 1.0, k) for g in groups) / len(groups)
+            str(k): _at_k(groups, lambda s: s.ok and (s.speedup or 0) > 1, k)
             for k in ([] if untimed else sizes)
         },
     }
+
+
+def _share(number: int, group: Sequence[Score]) -> float:
+    """Return the share of a problem's candidates; 0 without any."""
+    return number / len(group) if group else 0.0
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _at_k(groups: Sequence[Sequence[Score]], passes: Callable[[Score], bool], k: int) -> float:
+    """Return the mean over problems of the chance that one of k candidates passes."""
+    chances = [metrics.pass_at_k(len(g), sum(map(passes, g)), k) for g in groups if g]
+    return math.fsum(chances) / len(groups)
+
+
+def _problem_means(groups: Sequence[Sequence[Score]], speedups: list[list[float]]) -> list[float]:
+    """Return the mean speed-up of each problem, 0 without a candidate.
+
+    A problem whose correct candidates were not timed has none.
+    """
+    if not any(speedups) and any(groups):
+        return []
+    pairs = zip(groups, speedups, strict=True)
+    return [_mean(values) or 0.0 for group, values in pairs if values or not group]
 
 
 def _ends(values: list[list[float]], resamples: int) -> tuple[float, float] | None:
@@ -256,20 +289,19 @@ def _interval(sums: Sequence[tuple[float, int]], resamples: int) -> tuple[float,
 
 def _fast(groups: list[list[Score]], resamples: int) -> list[dict[str, float | None]]:
     counted = [metrics.fast_counts(group, THRESHOLDS) for group in groups]
-    total = sum(map(len, groups))
     found: list[dict[str, float | None]] = []
     for place, p in enumerate(THRESHOLDS):
-        row = [counts[place] for counts in counted]
-        shares = [(float(c.faster), len(group)) for c, group in zip(row, groups, strict=True)]
-        low, high = _interval(shares, resamples) or (None, None)
+        row = [(counts[place], group) for counts, group in zip(counted, groups, strict=True)]
+        shares = [_share(count.faster, group) for count, group in row]
+        low, high = _interval([(share, 1) for share in shares], resamples) or (None, None)
         found.append(
             {
                 "p": p,
-                "fast_p": sum(item.faster for item in row) / total,
+                "fast_p": _mean(shares),
                 "low": low,
                 "high": high,
-                "at_least": sum(item.at_least for item in row) / total,
-                "believed": sum(item.believed for item in row) / total,
+                "at_least": _mean([_share(count.at_least, group) for count, group in row]),
+                "believed": _mean([_share(count.believed, group) for count, group in row]),
             }
         )
     return found

@@ -87,7 +87,7 @@ class Activity:
         self._minutes: deque[Minute] = deque(maxlen=MINUTES)
         self._running: dict[str, Running] = {}
         self._failures: deque[Failure] = deque(maxlen=MAX_FAILURES)
-        self._problems: OrderedDict[str, str] = OrderedDict()
+        self._problems: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._waits: OrderedDict[str, float] = OrderedDict()
         self._speedups: OrderedDict[str, Speedup] = OrderedDict()
         self.version = 0
@@ -119,10 +119,10 @@ class Activity:
                     return
             self.version += 1
 
-    def name(self, key: str, problem: str) -> None:
-        """Note the problem of a task."""
+    def name(self, key: str, problem: str, title: str = "") -> None:
+        """Note the problem of a task, and its title."""
         with self._lock:
-            _keep(self._problems, key, problem, MAX_NAMES)
+            _keep(self._problems, key, (problem, title), MAX_NAMES)
             self.version += 1
 
     def finished(self, key: str) -> None:
@@ -136,10 +136,10 @@ class Activity:
         with self._lock:
             self.version += 1
 
-    def problem(self, key: str) -> str:
-        """Return the problem of a task; empty if this server has not seen it begin."""
+    def problem(self, key: str) -> tuple[str, str]:
+        """Return the problem of a task and its title; empty if this server has not accepted it."""
         with self._lock:
-            return self._problems.get(key, "")
+            return self._problems.get(key, ("", ""))
 
     def speedup(self, key: str) -> Speedup:
         """Return the speed-up of a task, unknown if this server has not judged it."""

@@ -14,11 +14,11 @@ from tilewright.loop.feedback import redacted
 from tilewright.loop.leaders import best_of
 from tilewright.loop.prompts.opening import opening
 from tilewright.loop.rollout_environment import RolloutEnvironment
-from tilewright.loop.run_state import PROBLEMS, score_of
+from tilewright.loop.run_state import score_of
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, Reply, RequestsIssued, RunStarted, Turn, TurnFinished
-from tilewright.records.run_folder import create_run, read_report
+from tilewright.records.run_folder import PROBLEMS, create_run, read_report
 from tilewright.serve.agent_answers import (
     BestCode,
     EvaluatedTurn,

@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse
 from tilewright._version import __version__
 from tilewright.reports.html_report import drawn
 from tilewright.serve import schemas
+from tilewright.serve.activity import Activity
 from tilewright.serve.auth import AuthenticatedClient
 from tilewright.serve.dependencies import CurrentClient, CurrentService, needs
 from tilewright.serve.service import Service
@@ -93,7 +94,7 @@ def _overview(client: AuthenticatedClient, service: Service) -> schemas.Overview
         tasks=store.counts(),
         workers=service.workers(),
         running=[
-            schemas.RunningTask(**vars(item), problem=activity.problem(item.key))
+            schemas.RunningTask(**vars(item), **_problem(activity, item.key))
             for item in activity.running()
             if may_see(item.key)
         ],
@@ -108,8 +109,13 @@ def _overview(client: AuthenticatedClient, service: Service) -> schemas.Overview
             schemas.RecentTask(
                 **schemas.view_of(item).model_dump(),
                 **vars(activity.speedup(item.key)),
-                problem=activity.problem(item.key),
+                **_problem(activity, item.key),
             )
             for item in recent
         ],
     )
+
+
+def _problem(activity: Activity, key: str) -> dict[str, str]:
+    problem, title = activity.problem(key)
+    return {"problem": problem, "title": title}

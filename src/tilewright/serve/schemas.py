@@ -87,6 +87,8 @@ class RunningTask(BaseModel):
 
     key: str
     problem: str
+    title: str
+    """The title of the problem."""
     started_at: float
     stage: str
     stage_at: float
@@ -96,6 +98,8 @@ class RecentTask(TaskView):
     """A task with its problem and its speed-up, as far as this server has seen them."""
 
     problem: str
+    title: str
+    """The title of the problem."""
     speedup: float | None
     speedup_low: float | None
     speedup_high: float | None

@@ -17,8 +17,9 @@ from prometheus_client.core import Metric
 from tilewright._version import __version__
 from tilewright.config import Config
 from tilewright.errors import InfrastructureError
-from tilewright.records import EvalRequest
+from tilewright.records import EvalRequest, Problem
 from tilewright.records.base import digest_text
+from tilewright.reports.loader import title_of_problem
 from tilewright.serve.activity import Activity
 from tilewright.serve.auth import AuthenticatedClient, Tokens
 from tilewright.serve.dispatcher import ATTEMPT_ENDED, Dispatcher, Evaluate
@@ -38,6 +39,10 @@ DISCONNECT_POLL_S = 2.0
 PRUNE_S = 60.0
 """Seconds between two deletions of old tasks."""
 PRUNE_BATCH_SIZE = 500
+MAX_TITLES = 1000
+"""Titles of problems that the dashboard keeps."""
+MAX_TITLED_CHARS = 50_000
+"""Characters of a problem's source; a longer one is not parsed for its title."""
 DisconnectCheck = Callable[[], Awaitable[bool]]
 
 
@@ -73,6 +78,7 @@ class Service:
         # Results hold for one device model and one version.
         self._by = f"{device}\n{__version__}"
         self.store = Store(folder / "tasks.db", self._by)
+        self._titles: dict[str, str] = {}
         self._waiting = Wakers()
         self.dispatcher = Dispatcher(
             self.store,
@@ -85,6 +91,16 @@ class Service:
     @property
     def uptime_s(self) -> float:
         return time.time() - self._started_at
+
+    async def _title(self, problem: Problem, digest: str) -> str:
+        """Return the title of a problem, read once; empty for a source that takes long to parse."""
+        if digest not in self._titles:
+            if len(self._titles) >= MAX_TITLES:
+                self._titles.clear()
+            short = len(problem.source.text) <= MAX_TITLED_CHARS
+            title = await asyncio.to_thread(title_of_problem, problem) if short else ""
+            self._titles[digest] = title
+        return self._titles[digest]
 
     def _live_metrics(self) -> Iterator[Metric]:
         state, ended = self.dispatcher.state(), dict(self.dispatcher.verdicts)
@@ -142,7 +158,8 @@ class Service:
             task = await asyncio.wrap_future(self.store.submit(row))
         except Conflict as error:
             raise HTTPException(409, str(error)) from error
-        self.activity.name(task.key, request.problem.id)
+        title = await self._title(request.problem, row.problem)
+        self.activity.name(task.key, request.problem.id, title)
         self.dispatcher.add(task, client.name)
         self.metrics.accepted.inc()
         self.request_log.write("accepted", task=task.key, client=client.name, name=given.name)

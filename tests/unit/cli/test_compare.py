@@ -100,3 +100,26 @@ def test_what_is_no_run_is_refused(run, tmp_path):
     refused(run("compare", str(one), str(tmp_path)), 6, "no run: it has no report and no event log")
     refused(run("compare", str(one), str(one), "--protocol", "official"), 2, "no verdicts")
     refused(run("compare", str(one), str(one), "--page", "/no/such"), 2, "/no/such")
+
+
+@pytest.mark.parametrize(
+    "words", [["report"], ["view", "--export", "x.html"], ["bench", "--resume"]]
+)
+def test_a_run_with_a_missing_log_is_no_run_of_eval(run, tmp_path, words):
+    folder = a_run(tmp_path / "run", a=1.0)
+    # `report` writes a file whose name is also that of the report of a run of eval.
+    (folder / "report.json").write_text('{"title": "a page"}')
+    (folder / "events.jsonl").unlink()
+    missing = f"{folder}: its event log events.jsonl is missing; put it back"
+    refused(run(*words, str(folder)), 6, missing)
+    whole = a_run(tmp_path / "whole", a=1.0)
+    refused(run("compare", str(whole), str(folder)), 6, missing)
+
+
+def test_a_run_of_a_newer_version_is_named_as_such(run, tmp_path):
+    whole, newer = (a_run(tmp_path / name, a=1.0) for name in ("whole", "newer"))
+    first, *rest = (newer / "events.jsonl").read_text().splitlines()
+    changed = json.dumps({**json.loads(first), "schema_version": 99})
+    (newer / "events.jsonl").write_text("\n".join([changed, *rest, ""]))
+    said = "events.jsonl:1: written with schema version 99"
+    refused(run("compare", str(whole), str(newer)), 6, said)

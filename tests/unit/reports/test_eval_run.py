@@ -13,8 +13,8 @@ from tilewright.cli.report import command as report
 from tilewright.cli.view import command as view
 from tilewright.errors import ConfigError
 from tilewright.records import EvalReport
+from tilewright.records.event_log import is_eval_run
 from tilewright.records.run_folder import read_report, write_report
-from tilewright.reports.eval_run import is_eval_run
 
 
 def a_run(folder: Path, found: EvalReport) -> Path:

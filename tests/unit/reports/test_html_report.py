@@ -321,7 +321,7 @@ def test_notes_and_dr_kernels_score_are_in_the_markdown(tmp_path):
     annotate([run], "kernelbench/level1-0#0", "fine")
     text = as_markdown(gather([run]), "t")
     assert "| somebody | kernelbench/level1-0#0 | fine |" in text
-    assert "as Dr. Kernel scores, best of history of each trajectory: correct " in text
+    assert "as Dr. Kernel scores, best of history of each of 5 trajectories: correct " in text
     with pytest.raises(ConfigError, match="not UTF-8"):
         annotate([run], "kernelbench/level1-0#0", "\udcff")
     assert gather([run]).runs[0].annotations == {"kernelbench/level1-0#0": "fine"}

@@ -23,12 +23,12 @@ def test_a_problem_without_a_candidate_counts_as_not_correct(tmp_path):
         found[name] = run
     gathered = gather(list(found.values()))
     few = gathered.runs[1].summary["protocols"]["strict"]
-    assert (few["judged"], few["unanswered"], few["counted"], few["correct"]) == (1, 9, 10, 1)
+    assert (few["judged"], few["unanswered"], few["problems"], few["correct"]) == (1, 9, 10, 1)
     assert next(item["fast_p"] for item in few["fast_p"] if item["p"] == 1) == 0.1
     assert (few["pass_at"], few["fast_at"]) == ({"1": 0.1}, {"1": 0.1})
     assert few["groups"]["level3"]["correct"] == 0
     assert few["verdicts"] == {"correct": 1}
-    assert "| one | strict | 1 | 9 | 10.0% | 10.0% | " in as_markdown(gathered, "t")
+    assert "| one | strict | 1 | 9 | 10 problems | 10.0% | 10.0% | " in as_markdown(gathered, "t")
     # Of what is still to be judged nobody knows.
     asks = [json.dumps({"ask": {"problem": item}}) + "\n" for item in every[:4]]
     (found["one"] / "candidates.jsonl").write_text("".join(asks))
@@ -43,8 +43,8 @@ def test_untimed_correct_candidates_are_not_reported_as_slow(tmp_path):
     assert (numbers["correct"], numbers["timed"], numbers["fast_p"]) == (6, 0, [])
     assert numbers["amsr"] is numbers["mean_with_zeros"] is None
     text = as_markdown(gathered, "t")
-    assert "| somebody | strict | 7 | 0 | 85.7% |  |  |  |  |" in text
-    assert "last turn of each trajectory: correct 57.1%\n" in text
+    assert "| somebody | strict | 7 | 0 | 7 problems | 85.7% |  |  |  |  |" in text
+    assert "last turn of each of 7 trajectories: correct 57.1%\n" in text
 
 
 def test_the_slowest_and_fastest_candidates_arekept_whole(tmp_path):

@@ -27,31 +27,30 @@ def strict(turns, **more):
 def test_a_later_turn_without_code_does_not_remove_an_answer():
     said = Turn(ask=Ask(id="a.1", problem="a", turn=1, role="say"))
     found = strict([turn("a", 0), said])
-    assert (found["counted"], found["correct"]) == (1, 1)
+    assert (found["problems"], found["correct"]) == (1, 1)
 
 
 def test_a_weak_problem_without_a_candidate_is_left_out():
     found = strict([turn("a", 0)], weak=["b"], unanswered=["b"])
-    assert (found["counted"], found["unanswered"], found["weak_left_out"]) == (1, 0, 1)
+    assert (found["problems"], found["unanswered"], found["weak_left_out"]) == (1, 0, 1)
 
 
 def test_unanswered_problems_count_where_all_answered_ones_are_weak(tmp_path):
     found = summary_of([turn("a", 0)], weak=["a"], unanswered=["b"])
     numbers = found["protocols"]["strict"]
-    assert (numbers["judged"], numbers["counted"], numbers["correct"]) == (0, 1, 0)
+    assert (numbers["judged"], numbers["problems"], numbers["correct"]) == (0, 1, 0)
     assert numbers["fast_p"][0]["fast_p"] == 0
     console = Console(width=120)
     with console.capture() as shown:
         console.print(bench_view(found))
     assert "1 candidate for 1 of 2 problems (1 has none): none was judged." in shown.get()
-    assert "1: 0 candidates, and 1 problems without one, which count as failed" in shown.get()
     assert "0 of 0 candidates" in shown.get()
     run = a_run(
         tmp_path / "run", [turn("a", 0)], unsound_problems={"a": ("zeros",)}, protocols=("strict",)
     )
     (run / "problems.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
     (run / "candidates.jsonl").write_text("{}\n")
-    assert "| strict | 0 | 1 | 0.0% |" in as_markdown(gather([run]), "t")
+    assert "| strict | 0 | 1 | 1 problem | 0.0% |" in as_markdown(gather([run]), "t")
 
 
 def test_the_denominator_of_each_share_is_printed():
@@ -59,7 +58,7 @@ def test_the_denominator_of_each_share_is_printed():
     turns = [
         Turn(
             ask=Ask(id=f"p{n}#{k}", problem=f"p{n}", sample=k),
-            judgements=turn(f"p{n}", 0).judgements,
+            judgements=turn(f"p{n}", 0, speedup=2.0).judgements,
         )
         for n, size in enumerate(sizes)
         for k in range(size)
@@ -67,14 +66,34 @@ def test_the_denominator_of_each_share_is_printed():
     lacking = [f"q{n}" for n in range(88)]
     found = summary_of(turns, unanswered=lacking)
     numbers = found["protocols"]["strict"]
-    assert numbers["judged"] + 88 * numbers["samples"] == numbers["counted"] == 205
+    # No sample is invented for a problem without a candidate.
+    assert (numbers["judged"], numbers["unanswered"], numbers["problems"]) == (29, 88, 100)
+    assert numbers["correct_share"] == numbers["pass_at"]["1"] == pytest.approx(0.12)
+    assert numbers["fast_p"][0]["fast_p"] == pytest.approx(0.12)
     console = Console(width=120)
     with console.capture() as shown:
         console.print(bench_view(found))
     assert "29 candidates for 12 of 100 problems (88 have none): 29 are correct" in shown.get()
     assert "29 of 29 candidates" in shown.get()
-    said = "205: 29 candidates, and 88 problems without one, which count as failed (176 samples)"
+    said = "100 problems: 29 candidates for 12 of them, and 88 without one, which count as 0"
     assert said in shown.get()
+
+
+def test_a_problem_counts_once_however_many_candidates_it_has():
+    fast = turn("a", 0, speedup=2.0).judgements
+    slow = turn("b", 0, speedup=0.5).judgements
+    turns = [
+        Turn(ask=Ask(id=f"{name}#{k}", problem=name, sample=k), judgements=found)
+        for name, size, found in (("a", 1, fast), ("b", 9, slow))
+        for k in range(size)
+    ]
+    numbers = summary_of(turns, unanswered=["c", "d"])["protocols"]["strict"]
+    assert numbers["correct_share"] == pytest.approx(2 / 4)
+    (one,) = [row for row in numbers["fast_p"] if row["p"] == 1.0]
+    assert one["fast_p"] == one["at_least"] == pytest.approx(1 / 4)
+    assert numbers["fast_at"]["1"] == pytest.approx(1 / 4)
+    assert (numbers["amsr"], numbers["mean_with_zeros"]) == (2 / 4, 2.5 / 4)
+    assert numbers["geometric_mean"] == pytest.approx(2**-0.8)
 
 
 def test_the_run_explains_no_deviance_where_only_a_weak_problem_differs():
@@ -109,8 +128,8 @@ def test_the_amsr_lies_in_its_interval_with_untimed_correct_candidates():
     groups.append([Score(ok=True, speedup=2.0)])
     found = _numbers(dict(zip("abc", groups, strict=True)))
     low, high = found["amsr_95"]
-    assert found["amsr"] == pytest.approx(0.8)
-    assert low <= 0.8 <= high
+    assert found["amsr"] == pytest.approx(4 / 3)
+    assert low <= 4 / 3 <= high
     assert amsr_values(groups) == [[0.0] * 3, [2.0], [2.0]]
 
 

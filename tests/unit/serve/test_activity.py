@@ -30,7 +30,7 @@ JUDGED = {
 def test_a_task_is_running_from_its_beginning_to_its_end():
     clock = Clock()
     activity = Activity(clock)
-    activity.name("a", "softmax")
+    activity.name("a", "softmax", "Softmax over rows")
     activity.tell("a", "running", {"waited_s": 3.0})
     clock.now += 2
     activity.tell("a", "stage", {"stage": "timing"})
@@ -40,7 +40,7 @@ def test_a_task_is_running_from_its_beginning_to_its_end():
     assert activity.speedup("a") == Speedup(2.0, 1.9, 2.1)
     (running,) = activity.running()
     assert (running.key, running.stage, running.stage_at - running.started_at) == ("a", "timing", 2)
-    assert activity.problem("a") == "softmax"
+    assert activity.problem("a") == ("softmax", "Softmax over rows")
     assert activity.waits() == Waits(1, 3.0, 3.0)
     # A second attempt counts once, with its own wait.
     activity.tell("a", "running", {"waited_s": 5.0})
@@ -79,7 +79,7 @@ def test_old_minutes_failures_and_names_are_dropped():
     assert activity.minutes() == []
     for number in range(MAX_NAMES + 5):
         activity.name(str(number), "p")
-    assert (activity.problem("0"), activity.problem(str(MAX_NAMES))) == ("", "p")
+    assert (activity.problem("0")[0], activity.problem(str(MAX_NAMES))[0]) == ("", "p")
 
 
 def test_only_what_changes_the_overview_changes_the_version():

@@ -134,7 +134,7 @@ class Reference:
 
     def arguments(self, params: Fields, seed: int) -> list[Any]:
         """Draw inputs under `seed`; every generator that problem code may use is seeded."""
-        with problem_step("drawing inputs"):
+        with problem_step("generating inputs"):
             random.seed(seed)
             with suppress(ImportError):
                 import numpy as np

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tilewright._version import __version__
 from tilewright.errors import ConfigError, writing
-from tilewright.loop.run_state import PROBLEMS
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped, TurnFinished
+from tilewright.records.run_folder import PROBLEMS
 from tilewright.rl.choices.action_tree import ActionTree, read_trees
 from tilewright.rl.choices.choice_batches import ChoiceEpisode, ChoiceModel, ChoicePlay
 from tilewright.rl.choices.choice_estimates import Figures

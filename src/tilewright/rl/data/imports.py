@@ -10,11 +10,11 @@ from typing import IO, Any
 
 from tilewright._version import __version__
 from tilewright.errors import ProblemError, writing
-from tilewright.loop.run_state import PROBLEMS
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import RequestsIssued, RunStarted, TurnFinished
 from tilewright.records.field_faults import damage_of
+from tilewright.records.run_folder import PROBLEMS
 from tilewright.rl.data.drkernel_rows import IMPORTED, Kind, name_of, read_row, turns_from_texts
 
 Row = dict[str, Any]

@@ -13,7 +13,6 @@ from typing import IO
 from pydantic import ValidationError
 
 from tilewright.errors import RecordError, reason_of
-from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
 from tilewright.records.event_log import (
     EVENTS,
@@ -24,6 +23,7 @@ from tilewright.records.event_log import (
 )
 from tilewright.records.events import EVENT, Event, RunStarted, Turn, TurnFinished
 from tilewright.records.field_faults import damage_of
+from tilewright.records.run_folder import PROBLEMS
 from tilewright.rl.prompt_contexts import contexts_of_run
 
 MAX_CACHED = 512

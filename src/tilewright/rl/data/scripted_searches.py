@@ -12,12 +12,12 @@ from pathlib import Path
 from tilewright._version import __version__
 from tilewright.errors import writing
 from tilewright.families.nano.program_text import render
-from tilewright.loop.run_state import PROBLEMS
 from tilewright.problems.imported_sets import family_problems
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EVENTS, EventLog
 from tilewright.records.events import Ask, Reply, RunStarted, Turn, TurnFinished
+from tilewright.records.run_folder import PROBLEMS
 from tilewright.rl.book_world import feedback_of
 from tilewright.rl.data.cold_start import ColdStartMix, program_sequences
 from tilewright.rl.data.family_rows import Extent

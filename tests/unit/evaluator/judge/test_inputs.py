@@ -256,7 +256,7 @@ def test_integer_outputs_never_make_a_variation_unsound():
     [
         ("[object()]", "laying out the inputs: LayoutError"),
         ("torch.eye(3).to_sparse()", "laying out the inputs: LayoutError"),
-        ("1 / 0", "drawing inputs: ZeroDivisionError"),
+        ("1 / 0", "generating inputs: ZeroDivisionError"),
     ],
 )
 def test_inputs_that_cannot_be_shared_are_a_problem_failure(inputs, message):

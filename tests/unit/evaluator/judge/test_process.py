@@ -255,7 +255,7 @@ def test_published_rules_use_their_tolerance(judge):
             "loading the problem: RuntimeError: gone",
         ),
         ("problem", MODULE.replace("Linear(8, 8)", "Linear(8, 'x')"), "building the reference"),
-        ("sample", FUNCTION.replace('case["n"]', 'case["m"]'), "drawing inputs: KeyError"),
+        ("sample", FUNCTION.replace('case["n"]', 'case["m"]'), "generating inputs: KeyError"),
         ("sample", FUNCTION.replace("x + y", "x @ y.T @ y"), "running the reference"),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_problem_that_does_not_load_names_the_failing_step(source, kind, step)
 
 def test_a_problem_that_raises_later_names_the_failing_step():
     bad_inputs = load(FUNCTION.replace('case["n"]', 'case["m"]'))
-    with pytest.raises(ProblemFailure, match="drawing inputs: KeyError"):
+    with pytest.raises(ProblemFailure, match="generating inputs: KeyError"):
         bad_inputs.arguments({"n": 1}, 1)
 
     bad_reference = load(FUNCTION.replace("x.exp()", "x + missing"))

@@ -13,10 +13,10 @@ from trl import SFTConfig, SFTTrainer
 
 from tilewright._version import __version__
 from tilewright.errors import ConfigError, RecordError, writing
-from tilewright.loop.run_state import PROBLEMS
 from tilewright.loop.table_input import read_rows
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped
+from tilewright.records.run_folder import PROBLEMS
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, PlainTrainer, latest
