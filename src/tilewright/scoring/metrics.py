@@ -95,7 +95,7 @@ def mean_with_zeros(scores: Sequence[Score]) -> float | None:
     It leaves out candidates that are ok and were not timed. If none of them was timed, there is no
     mean: all of its values would be zeros.
     """
-    return _mean(values_with_zeros([scores])[0])
+    return _mean(_with_zeros(scores))
 
 
 def amsr(scores: Sequence[Score]) -> float | None:
@@ -103,29 +103,18 @@ def amsr(scores: Sequence[Score]) -> float | None:
 
     Like `mean_with_zeros` it leaves out candidates that are ok and were not timed.
     """
-    return _mean(amsr_values([scores])[0])
+    return _mean([value if value >= 1 else 0.0 for value in _with_zeros(scores)])
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def amsr_values(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
-    """Return the speed-ups whose mean is the AMSR of all groups, with their zeros, by group."""
-    return [
-        [value if value >= 1 else 0.0 for value in group] for group in values_with_zeros(groups)
-    ]
-
-
-def values_with_zeros(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
-    """Return the speed-ups whose mean is `mean_with_zeros` of all groups, by group."""
-    if untimed([item for group in groups for item in group]):
-        return [[] for _ in groups]
-    return [
-        [s.speedup for s in group if s.ok and s.speedup is not None]
-        + [0.0 for s in group if not s.ok]
-        for group in groups
-    ]
+def _with_zeros(scores: Sequence[Score]) -> list[float]:
+    if untimed(scores):
+        return []
+    timed = [s.speedup for s in scores if s.ok and s.speedup is not None]
+    return timed + [0.0 for s in scores if not s.ok]
 
 
 def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -223,17 +223,17 @@ def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
     correct, timed = sum(s.ok for s in scores), sum(s.speedup is not None for s in scores)
     speeds = [[s.speedup for s in group if s.ok and s.speedup is not None] for group in groups]
     logs = _ends([[math.log(speed) for speed in group] for group in speeds], resamples)
+    # Without times the speed-ups and the shares of fast candidates are unknown, not zero.
+    untimed = metrics.untimed(scores)
     means, ratios = (
-        _problem_means(groups, values(groups))
-        for values in (metrics.values_with_zeros, metrics.amsr_values)
+        [] if untimed else _of_problems(groups, partial(_speedup, metric))
+        for metric in (metrics.mean_with_zeros, metrics.amsr)
     )
-    # Without times the shares of fast candidates are unknown, not zero.
-    untimed = bool(correct) and not timed
     return {
         "judged": len(scores),
         "problems": len(groups),
         "correct": correct,
-        "correct_share": _mean([_share(sum(s.ok for s in group), group) for group in groups]),
+        "correct_share": _mean(_of_problems(groups, lambda g: sum(s.ok for s in g) / len(g))),
         "timed": timed,
         "fast_p": [] if untimed else _fast(groups, resamples),
         "geometric_mean": metrics.geometric_mean(scores),
@@ -242,40 +242,45 @@ def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
         "amsr": _mean(ratios),
         "geometric_mean_95": logs and (math.exp(logs[0]), math.exp(logs[1])),
         "amsr_95": _interval([(ratio, 1) for ratio in ratios], resamples),
-        "rejected": _mean([_share(sum(s.rejected for s in group), group) for group in groups]),
+        "rejected": _mean(_of_problems(groups, metrics.rejected_share)),
         "samples": samples,
-        "pass_at": {str(k): _at_k(groups, lambda s: s.ok, k) for k in sizes},
+        "pass_at": {str(k): _mean(_of_problems(groups, partial(_passes, k))) for k in sizes},
         "fast_at": {
-            str(k): _at_k(groups, lambda s: s.ok and (s.speedup or 0) > 1, k)
+            str(k): _mean(_of_problems(groups, partial(_is_faster, k)))
             for k in ([] if untimed else sizes)
         },
     }
 
 
-def _share(number: int, group: Sequence[Score]) -> float:
-    """Return the share of a problem's candidates; 0 without any."""
-    return number / len(group) if group else 0.0
+def _of_problems(
+    groups: Sequence[Sequence[Score]], value: Callable[[Sequence[Score]], float | None]
+) -> list[float]:
+    """Return `value` of each problem's candidates; 0 for a problem without any.
+
+    A problem for which it is `None` is left out.
+    """
+    found = [value(group) if group else 0.0 for group in groups]
+    return [item for item in found if item is not None]
+
+
+def _speedup(
+    metric: Callable[[Sequence[Score]], float | None], group: Sequence[Score]
+) -> float | None:
+    """Return a mean speed-up of a problem; 0 if none was timed, and some are not correct."""
+    found = metric(group)
+    return 0.0 if found is None and not all(item.ok for item in group) else found
+
+
+def _passes(k: int, group: Sequence[Score]) -> float:
+    return metrics.pass_at_k(len(group), sum(item.ok for item in group), k)
+
+
+def _is_faster(k: int, group: Sequence[Score]) -> float:
+    return metrics.fast_at_k(group, 1.0, k)
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
-
-
-def _at_k(groups: Sequence[Sequence[Score]], passes: Callable[[Score], bool], k: int) -> float:
-    """Return the mean over problems of the chance that one of k candidates passes."""
-    chances = [metrics.pass_at_k(len(g), sum(map(passes, g)), k) for g in groups if g]
-    return math.fsum(chances) / len(groups)
-
-
-def _problem_means(groups: Sequence[Sequence[Score]], speedups: list[list[float]]) -> list[float]:
-    """Return the mean speed-up of each problem, 0 without a candidate.
-
-    A problem whose correct candidates were not timed has none.
-    """
-    if not any(speedups) and any(groups):
-        return []
-    pairs = zip(groups, speedups, strict=True)
-    return [_mean(values) or 0.0 for group, values in pairs if values or not group]
 
 
 def _ends(values: list[list[float]], resamples: int) -> tuple[float, float] | None:
@@ -291,17 +296,20 @@ def _fast(groups: list[list[Score]], resamples: int) -> list[dict[str, float | N
     counted = [metrics.fast_counts(group, THRESHOLDS) for group in groups]
     found: list[dict[str, float | None]] = []
     for place, p in enumerate(THRESHOLDS):
-        row = [(counts[place], group) for counts, group in zip(counted, groups, strict=True)]
-        shares = [_share(count.faster, group) for count, group in row]
-        low, high = _interval([(share, 1) for share in shares], resamples) or (None, None)
+        row = [(counts[place], len(group)) for counts, group in zip(counted, groups, strict=True)]
+        faster, at_least, believed = (
+            [getattr(count, name) / size if size else 0.0 for count, size in row]
+            for name in ("faster", "at_least", "believed")
+        )
+        low, high = _interval([(share, 1) for share in faster], resamples) or (None, None)
         found.append(
             {
                 "p": p,
-                "fast_p": _mean(shares),
+                "fast_p": _mean(faster),
                 "low": low,
                 "high": high,
-                "at_least": _mean([_share(count.at_least, group) for count, group in row]),
-                "believed": _mean([_share(count.believed, group) for count, group in row]),
+                "at_least": _mean(at_least),
+                "believed": _mean(believed),
             }
         )
     return found
