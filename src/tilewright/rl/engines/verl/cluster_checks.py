@@ -27,7 +27,7 @@ def check_rl(config: TrainConfig, *, fresh: bool) -> None:
     check_devices(config.machine)
     _check_model(config.model.path)
     if config.machine.device == "cuda":
-        plan = plan_memory(read_shape(config.model.path), config.machine, _memory_of_gpu())
+        plan = plan_memory(read_shape(config.model.path), config, _memory_of_gpu())
         require_memory(plan, anyway=config.machine.anyway)
     require_registered("this process")
     resolved(flags_of(settings))

@@ -1,6 +1,7 @@
 """The memory of a training on its GPUs, computed before it begins. No torch.
 
 Activations are not counted: they depend on the attention, and on `machine.train_batch_size`.
+Neither are adapters, which are small.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ConfigError, InfrastructureError, boundary
-from tilewright.rl.training_config import MachineSection
+from tilewright.rl.training_config import TrainConfig
 
 GB = 1e9
 STATE_BYTES = {"weights": 4, "gradients": 4, "moments": 8}
@@ -41,7 +42,7 @@ class MemoryPlan:
     gpus: int
     memory: float
     state: float
-    """Weights, gradients and moments while the model is updated."""
+    """Weights, gradients and moments while the model is updated, and the initial model."""
     waiting: float
     """The part of them that stays while the server samples."""
     server: float
@@ -81,13 +82,18 @@ def read_shape(path: str) -> ModelShape:
         return shape_of(Path(path).name, json.loads(text))
 
 
-def plan_memory(shape: ModelShape, machine: MachineSection, memory: float) -> MemoryPlan:
+def plan_memory(shape: ModelShape, config: TrainConfig, memory: float) -> MemoryPlan:
     """Return the use of each of the GPUs, which have so much memory in units of 1e9 bytes."""
+    machine = config.machine
     ranks = machine.gpus * machine.nodes
     per_rank = shape.parameters / ranks / GB
-    state = per_rank * sum(STATE_BYTES.values())
+    adapters = config.model.lora.rank > 0
+    # Only adapters have gradients and moments then, and the initial model is the model without them.
+    trained = {"weights": STATE_BYTES["weights"]} if adapters else STATE_BYTES
+    reference = STATE_BYTES["weights"] if config.health.reference and not adapters else 0
+    state = per_rank * (sum(trained.values()) + (0 if machine.offload else reference))
     # Gradients are freed after the update.
-    kept = STATE_BYTES["weights"] + STATE_BYTES["moments"]
+    kept = sum(trained.values()) - trained.get("gradients", 0) + reference
     waiting = 0.0 if machine.offload else per_rank * kept
     width = SERVER_BYTES[machine.sampler_precision or machine.precision]
     server = shape.parameters * width / machine.tensor_parallel / GB

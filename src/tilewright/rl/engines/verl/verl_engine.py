@@ -45,7 +45,7 @@ def _settings_text(config: TrainConfig) -> str:
 
 def _memory_table(config: TrainConfig) -> str:
     shape = read_shape(config.model.path)
-    return plan_table([plan_memory(shape, config.machine, memory) for memory in PLANNED])
+    return plan_table([plan_memory(shape, config, memory) for memory in PLANNED])
 
 
 def _flags(config: TrainConfig, folder: Path) -> list[str]:
@@ -56,7 +56,7 @@ ENGINE = TrainingEngine(
     summary="verl: several GPUs and nodes, with a server that samples",
     needed={"verl": VERSION, "ray": "", "TransferQueue": ""},
     excluded={"trl": "1"},
-    install="pip install 'tilewright[verl]' in an environment without trl",
+    install="pip install 'tilewright[verl]' in an environment without trl; in a clone: make verl",
     check_rl=_check,
     train_rl=_train,
     settings_text=_settings_text,

@@ -252,7 +252,7 @@ def _more(machine: MachineSection, own: set[str]) -> list[VerlSetting]:
         if path in own or any(path.startswith(section) for section in FORBIDDEN):
             raise ConfigError(
                 f"machine.verl.{path}: the run sets it itself, or the estimator of tilewright "
-                "replaces it; `tilewright train rl CONFIG --engine verl --show` prints why"
+                "replaces it; leave it out"
             )
     return found
 

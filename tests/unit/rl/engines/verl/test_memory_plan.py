@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +19,7 @@ from tilewright.rl.engines.verl.memory_plan import (
     require_memory,
     shape_of,
 )
-from tilewright.rl.training_config import MachineSection
+from tilewright.rl.training_config import TrainConfig
 
 QWEN3 = {
     "0.6B": (1024, 28, 16, 3072, True),
@@ -45,6 +46,16 @@ def shape(name):
     )
 
 
+def planned(*, reference: bool = True, rank: int = 0, **machine: Any) -> TrainConfig:
+    return TrainConfig.model_validate(
+        {
+            "machine": {"precision": "bf16", **machine},
+            "health": {"reference": reference},
+            "model": {"lora": {"rank": rank}},
+        }
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "billions"), [("0.6B", 0.596), ("4B", 4.02), ("8B", 8.19), ("14B", 14.77)]
 )
@@ -53,10 +64,10 @@ def test_parameters_are_those_that_the_models_state(name, billions):
 
 
 def test_the_state_is_shared_and_the_server_is_not():
-    machine = MachineSection(gpus=8, precision="bf16", tensor_parallel=2)
-    plan = plan_memory(shape("8B"), machine, 80.0)
-    assert plan.state == pytest.approx(8.19 * 16 / 8, rel=2e-3)
-    assert plan.waiting == pytest.approx(8.19 * 12 / 8, rel=2e-3)
+    plan = plan_memory(shape("8B"), planned(gpus=8, tensor_parallel=2), 80.0)
+    # Weights, gradients, two moments and the initial model, in fp32.
+    assert plan.state == pytest.approx(8.19 * 20 / 8, rel=2e-3)
+    assert plan.waiting == pytest.approx(8.19 * 16 / 8, rel=2e-3)
     assert plan.server == pytest.approx(8.19 * 2 / 2, rel=2e-3)
     assert plan.cache == pytest.approx(0.5 * 80 - plan.server)
     # Keys and values of 36 layers and 8 heads of 128 numbers, two bytes each, on two GPUs.
@@ -66,19 +77,27 @@ def test_the_state_is_shared_and_the_server_is_not():
 
 @pytest.mark.reads_settings
 def test_a_model_that_does_not_fit_is_refused_with_the_table(tmp_path):
-    machine = toy(tmp_path, "machine.precision=bf16").machine
-    plan = plan_memory(shape("8B"), machine, 80.0)
+    config = toy(tmp_path, "machine.precision=bf16")
+    plan = plan_memory(shape("8B"), config, 80.0)
     with pytest.raises(InfrastructureError, match=r"--anyway[^|]*\n\| model \|") as refused:
-        require_memory(plan, anyway=machine.anyway)
+        require_memory(plan, anyway=config.machine.anyway)
     assert "| 8B | 1 | 80 |" in str(refused.value)
     require_memory(plan, anyway=toy(tmp_path, "machine.anyway=true").machine.anyway)
-    require_memory(plan_memory(shape("4B"), machine, 141.0), anyway=False)
+    require_memory(plan_memory(shape("4B"), config, 141.0), anyway=False)
+
+
+@pytest.mark.reads_settings
+def test_adapters_and_the_initial_model_change_the_state():
+    whole, alone, adapters = (
+        plan_memory(shape("4B"), config, 80.0).state
+        for config in (planned(), planned(reference=False), planned(rank=16))
+    )
+    assert (whole / alone, adapters / alone) == (pytest.approx(20 / 16), pytest.approx(4 / 16))
 
 
 def test_offload_leaves_the_memory_to_the_server():
     kept, moved = (
-        plan_memory(shape("14B"), MachineSection(precision="bf16", gpus=4, offload=off), 80.0)
-        for off in (False, True)
+        plan_memory(shape("14B"), planned(gpus=4, offload=off), 80.0) for off in (False, True)
     )
     assert moved.waiting == 0.0
     assert moved.cache > kept.cache
@@ -102,7 +121,7 @@ def test_the_command_prints_the_plan_of_a_model(tmp_path):
 
 def test_the_table_of_the_guide_is_computed():
     plans = [
-        plan_memory(shape(name), MachineSection(precision="bf16", gpus=gpus), memory)
+        plan_memory(shape(name), planned(gpus=gpus), memory)
         for name in QWEN3
         for gpus in (1, 8)
         for memory in (80.0, 141.0)
