@@ -88,7 +88,7 @@ def plan_memory(shape: ModelShape, config: TrainConfig, memory: float) -> Memory
     ranks = machine.gpus * machine.nodes
     per_rank = shape.parameters / ranks / GB
     adapters = config.model.lora.rank > 0
-    # Only adapters have gradients and moments then, and the initial model is the model without them.
+    # Only adapters have gradients and moments then. The initial model is the one without them.
     trained = {"weights": STATE_BYTES["weights"]} if adapters else STATE_BYTES
     reference = STATE_BYTES["weights"] if config.health.reference and not adapters else 0
     state = per_rank * (sum(trained.values()) + (0 if machine.offload else reference))
