@@ -80,6 +80,12 @@ def test_it_shows_tasks_as_they_end(browser, server, size):
     assert {"minutes", "verdicts per minute"} <= set(shown.execute_script(names))
     wide = shown.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 1
+    # The long title of a problem breaks into lines, so that no column is out of sight.
+    hidden = shown.execute_script("""document.querySelector('#recent .title').textContent =
+      'word '.repeat(60);
+      const box = document.querySelector('#recent').parentElement;
+      return box.scrollWidth - box.clientWidth""")
+    assert hidden <= 1 or size != "desktop"
     shown.execute_script("const b = document.querySelector('#recent button'); b.focus(); b.click()")
     until(lambda: bool(shown.find_elements("css selector", "#recent .detail pre")))
     assert "Softmax" in rows()[0]
