@@ -76,7 +76,10 @@ def killed_judge(engine: str, start: Start, folder: Path, machine: Mapping[str, 
     folder.mkdir()
     model = _cold_start(folder)
     with World(folder / "server", folder / "home") as world:
-        seen = _trained(start, world, model, folder, {"engine": engine, "machine": machine})
+        tree = yaml.safe_load(SETTINGS)
+        tree["machine"] |= machine
+        tree |= {"engine": engine, "model": {"path": str(model)}}
+        seen = _trained(start, world, folder, tree)
     planned = PROMPTS * ROLLOUTS * TURNS
     judged = sum(count for verdict, count in seen.verdicts.items() if verdict != "unjudged")
     found = ", ".join(f"{count} {verdict}" for verdict, count in sorted(seen.verdicts.items()))
@@ -107,15 +110,12 @@ def _cold_start(folder: Path) -> Path:
     return folder / "cold" / "model"
 
 
-def _trained(
-    start: Start, world: World, model: Path, folder: Path, changes: Mapping[str, Any]
-) -> Outcome:
-    tree = yaml.safe_load(SETTINGS)
-    tree["machine"] |= changes["machine"]
-    tree |= {"engine": changes["engine"], "model": {"path": str(model)}}
+def _trained(start: Start, world: World, folder: Path, tree: Mapping[str, Any]) -> Outcome:
+    """Train by these settings, and kill the server after its first verdict."""
     runs = folder / "runs"
-    tree["settings"] = {"runs": str(runs), "loop": {"language": "torch"}, "executor": world.url}
-    (folder / "rl.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
+    settings = {"runs": str(runs), "loop": {"language": "torch"}, "executor": world.url}
+    text = yaml.safe_dump({**tree, "settings": settings})
+    (folder / "rl.yaml").write_text(text, encoding="utf-8")
     process = start(folder / "rl.yaml")
     try:
         ended, waiting = _first_verdict(world, process)

@@ -93,7 +93,7 @@ def _import_triton() -> None:
 def _import_preloaded(names: str) -> None:
     """Import modules that the user names, joined by commas; a child imports what is missing."""
     for name in filter(None, names.split(",")):
-        # Of another package: it may raise anything.
+        # A module of another package may raise anything. A child that needs it gets the error then.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
 

@@ -244,9 +244,9 @@ def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
         "amsr_95": _interval([(ratio, 1) for ratio in ratios], resamples),
         "rejected": _mean(_of_problems(groups, metrics.rejected_share)),
         "samples": samples,
-        "pass_at": {str(k): _mean(_of_problems(groups, partial(_passes, k))) for k in sizes},
+        "pass_at": {str(k): _mean(_of_problems(groups, partial(_pass_at, k))) for k in sizes},
         "fast_at": {
-            str(k): _mean(_of_problems(groups, partial(_is_faster, k)))
+            str(k): _mean(_of_problems(groups, partial(_fast_at, k)))
             for k in ([] if untimed else sizes)
         },
     }
@@ -271,11 +271,11 @@ def _speedup(
     return 0.0 if found is None and not all(item.ok for item in group) else found
 
 
-def _passes(k: int, group: Sequence[Score]) -> float:
+def _pass_at(k: int, group: Sequence[Score]) -> float:
     return metrics.pass_at_k(len(group), sum(item.ok for item in group), k)
 
 
-def _is_faster(k: int, group: Sequence[Score]) -> float:
+def _fast_at(k: int, group: Sequence[Score]) -> float:
     return metrics.fast_at_k(group, 1.0, k)
 
 
