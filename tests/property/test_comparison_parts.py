@@ -1,4 +1,4 @@
-"""A comparison by chunks equals a comparison of the whole output."""
+"""A comparison by chunks equals that of the whole; what no tolerance excuses is wrong with any."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.evaluator.judge import comparison
-from tilewright.evaluator.judge.comparison import compare, expect
+from tilewright.evaluator.judge.comparison import compare, expect, with_sensitivity
+from tilewright.evaluator.judge.wider_tolerance import excludes_widening
 
 ODD = (math.nan, math.inf, -math.inf, 0.0, 1e30)
 
@@ -45,3 +46,39 @@ def test_comparison_by_chunks_equals_comparison_of_the_whole(
         parts = compare(expected, output, center)
 
     assert parts == whole
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    st.integers(0, 2**31),
+    st.integers(1, 4000),
+    st.floats(0.0, 0.02),
+    st.floats(-8.0, 1.0),
+    st.floats(-9.0, 0.0),
+    st.booleans(),
+)
+def test_an_output_that_excludes_a_wider_tolerance_is_wrong_with_each(
+    seed, count, share, size, sensitivity, short
+):
+    generator = torch.Generator().manual_seed(seed)
+    oracle = torch.randn(count, 4, generator=generator, dtype=torch.float64)
+    value = oracle.bfloat16() if short else oracle.float()
+    moved = torch.rand(oracle.shape, generator=generator) < share
+    output = torch.where(moved, oracle + 10.0**size, value.double()).to(value.dtype)
+    expected = expect(value, oracle)
+    wider = with_sensitivity(expected, torch.full_like(oracle, 10.0**sensitivity))
+
+    if excludes_widening(expected, output):
+        assert compare(expected, output).kind == "values"
+        assert compare(wider, output).kind == "values"
+
+
+def test_an_output_without_any_work_excludes_a_wider_tolerance():
+    oracle = torch.randn(64, 64, dtype=torch.float64)
+    expected = expect(oracle.float(), oracle)
+
+    assert excludes_widening(expected, torch.zeros(64, 64))
+    assert not excludes_widening(expected, oracle.float() * (1 + 1e-5))
+    few = oracle.float()
+    few[3, 3] += 1
+    assert not excludes_widening(expected, few)

@@ -77,11 +77,12 @@ def prepare(fields: dict[str, Any], inputs: Arena) -> PreparedCall:
     _seed(fields["forward_seed"])
     if isinstance(inputs, Block):
         _seed_device(fields["forward_seed"])
+        first_byte = inputs.address
     else:
         # This flag of the process changes how matrix products are computed. Every call begins with
         # the same value; a candidate that needs another one sets it within the call.
         _set_precision("highest")
-    first_byte = elements(inputs, torch.uint8, 1).data_ptr()
+        first_byte = elements(inputs, torch.uint8, 1).data_ptr()
     return arguments(fields, inputs, fields["base"], first_byte, len(inputs))
 
 

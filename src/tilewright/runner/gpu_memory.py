@@ -36,10 +36,11 @@ MAX_KERNEL_NAME = 300
 """Characters of a kernel's name in that answer."""
 KNOWN_KERNEL_CYCLES = 20_000
 """Clock cycles of the kernel that calibrates the judge's clock: about 10 us."""
-_synchronize = torch.cuda.synchronize
 _allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
 _reset_peak = torch.cuda.reset_peak_memory_stats
 _binding: Any = torch._C
+_synchronize = _binding._cuda_synchronize
+"""Of the current device, the only one. `torch.cuda.synchronize` looks it up, which takes longer."""
 _begin_pool = _binding._cuda_beginAllocateToPool
 _end_pool = _binding._cuda_endAllocateToPool
 _release_pool = _binding._cuda_releasePool

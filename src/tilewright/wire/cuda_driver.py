@@ -126,11 +126,17 @@ class Block:
         size = count * dtype.itemsize
         if offset < 0 or offset + size > self.size:
             raise ValueError(f"{size} bytes at {offset} do not fit a block of {self.size}")
-        described = {
+        return torch.as_tensor(_Bytes(self.address + offset, size), device="cuda").view(dtype)
+
+
+class _Bytes:
+    """A range of device memory, as torch's `as_tensor` reads it."""
+
+    def __init__(self, address: int, size: int) -> None:
+        # The name is one of the CUDA array interface, version 3 (Numba documentation).
+        self.__cuda_array_interface__ = {
             "shape": (size,),
             "typestr": "|u1",
-            "data": (self.address + offset, False),
+            "data": (address, False),
             "version": 3,
         }
-        holder = type("Bytes", (), {"__cuda_array_interface__": described})
-        return torch.as_tensor(holder(), device="cuda").view(dtype)

@@ -159,11 +159,11 @@ def percentile(values: torch.Tensor, q: float) -> float:
 
 def tolerance(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch.Tensor:
     """Return the allowed error per element around `center`, float64, same shape."""
-    finite = _zero_where_infinite(center)
+    finite = zero_where_infinite(center)
     allowed = _plain(expected, finite, slack)
     if expected.oracle is not None and center is expected.oracle:
         own = WORST_REFERENCE_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs_()
-        allowed = torch.maximum(allowed, _zero_where_infinite(own))
+        allowed = torch.maximum(allowed, zero_where_infinite(own))
         if expected.rounding_sensitivity is not None:
             most = MAX_SENSITIVITY * percentile(finite.abs().reshape(-1), 0.5)
             allowed = torch.maximum(
@@ -187,17 +187,18 @@ def with_sensitivity(expected: Expected, rounding_sensitivity: torch.Tensor) -> 
         return replace(expected, rounding_sensitivity=rounding_sensitivity)
     worst = beyond = 0.0
     plain = in_parts(expected)
-    for _, part, value, _ in _parts(plain, plain.value, None):
+    for _, part, value, _ in row_parts(plain, plain.value, None):
         assert part.oracle is not None
         own = (value.double() - part.oracle).abs_().nan_to_num_(0.0, 0.0, 0.0)
         worst = max(worst, float(own.max()))
-        own[own <= _plain(part, _zero_where_infinite(part.oracle))] = 0.0
+        own[own <= _plain(part, zero_where_infinite(part.oracle))] = 0.0
         beyond = max(beyond, float(own.max()))
     least = rounding_sensitivity.nan_to_num(0.0, 0.0, 0.0).clamp_min_(worst / 2)
     return replace(expected, rounding_sensitivity=least, worst_reference_error=beyond)
 
 
-def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
+def zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
+    """Return a tensor with zeros in place of NaN and infinity."""
     return value if all_finite(value) else torch.where(torch.isfinite(value), value, 0.0)
 
 
@@ -222,7 +223,7 @@ def compare(
     if value.numel() == 0 or (center is not None and _is_near(expected, output, center, slack)):
         return RIGHT
     shape = [*value.shape[:-1], value.shape[-1] // 2, 2] if was_complex else [*value.shape]
-    found = [_look(*part, slack) for part in _parts(expected, output, center)]
+    found = [_look(*part, slack) for part in row_parts(expected, output, center)]
     odd = [item for item in found if item.nonfinite]
     if odd:
         first, wrong = odd[0], sum(item.wrong for item in odd)
@@ -303,12 +304,12 @@ def _moved(expected: Expected) -> torch.Tensor | None:
     given = expected.rounding_sensitivity
     if given is None or expected.oracle is None:
         return None
-    size = _zero_where_infinite(expected.oracle).abs().reshape(-1)
+    size = zero_where_infinite(expected.oracle).abs().reshape(-1)
     most = MAX_SENSITIVITY * percentile(size, 0.5)
     return torch.where(given > given.min(), given, 0.0).clamp_max_(most)
 
 
-def _parts(
+def row_parts(
     expected: Expected, output: torch.Tensor, center: torch.Tensor | None
 ) -> Iterator[tuple[int, Expected, torch.Tensor, torch.Tensor | None]]:
     """Yield parts of whole rows with their first flat index; the whole in float64 may not fit."""
@@ -361,13 +362,18 @@ def _look(
         float(torch.where(ratio > 1, ratio * allowed, 0.0).max()) / few if few else math.inf
     )
     worst_ratio = float(torch.where(ratio > 1, 0.0, ratio).max())
-    ratio = ratio.cpu().reshape(-1)
-    index = int(ratio.argmax())
+    # Both are kernels that the device has loaded already; a copy to the host takes longer.
+    index = int(ratio.reshape(-1).topk(1).indices)
     want, seen = float(oracle.reshape(-1)[index]), float(got.reshape(-1)[index])
-    wrong = int((ratio > 1).sum())
+    wrong = count_of(ratio > 1)
     return ElementErrors(
         False, highest, start + index, want, seen, wrong, outlier_ratio, worst_ratio
     )
+
+
+def count_of(where: torch.Tensor) -> int:
+    """Return how many elements are true."""
+    return round(float(torch.where(where, 1.0, 0.0).sum(dtype=torch.float64)))
 
 
 def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> torch.Tensor:

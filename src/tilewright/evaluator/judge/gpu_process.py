@@ -155,7 +155,8 @@ class DeviceJudge(process.Judge):
         return Done()
 
     def finish_timed(self, message: messages.FinishTimed) -> messages.TimedAnswer:
-        seconds = self.launch_gate.wait(message.wait_s)
+        # The supervisor sends nothing before the answer, unless the runner has failed.
+        seconds = self.launch_gate.wait(message.wait_s, self.compilation.has_request)
         if seconds is None or message.sample is None:
             return messages.TimedAnswer("", "", None, [], [], seconds)
         return replace(super().finish_timed(message), seconds=seconds)

@@ -5,6 +5,7 @@ So the judge says when it compiles, and the supervisor may give the device to ot
 
 from __future__ import annotations
 
+import select
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -34,6 +35,10 @@ class AnnouncedCompilation:
         frame = self._early.popleft() if self._early else self._channel.receive()
         self._answering = True
         return frame
+
+    def has_request(self) -> bool:
+        """Tell whether the next request waits already."""
+        return bool(self._early or select.select([self._channel], [], [], 0)[0])
 
     def announce(self, compiler: Any) -> None:  # noqa: ANN401 - the module `triton.compiler`
         """Announce each compilation by Triton from now on; calls after the first change nothing.

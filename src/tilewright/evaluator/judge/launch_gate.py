@@ -25,6 +25,9 @@ from tilewright.wire.cuda_driver import Block, Driver
 FLUSH_CACHES = 2
 """Size of the data that flush the second level cache, as a multiple of the cache's size."""
 POLL_S = 2e-5
+SPIN_S = 5e-4
+"""Seconds that the judge asks for the end of a call without a pause. Most calls end within them,
+and the shortest pause of a process is longer than many calls."""
 SPARE_BYTES = 2 << 30
 """Bytes of device memory that processes load in addition to what the judge shares with them."""
 
@@ -133,13 +136,20 @@ class LaunchGate:
         """Let the queued call go."""
         self._flag[0] = 1
 
-    def wait(self, timeout_s: float) -> float | None:
-        """Return the seconds between the two events, or `None` where the call does not end."""
-        limit = time.monotonic() + timeout_s
+    def wait(self, timeout_s: float, interrupted: Callable[[], bool]) -> float | None:
+        """Return the seconds between the two events, or `None` where the call does not end.
+
+        It is not waited for any longer once `interrupted` is true.
+        """
+        start = time.monotonic()
         while not self._end.query():
-            if time.monotonic() > limit:
+            waited_s = time.monotonic() - start
+            if waited_s > timeout_s:
                 return None
-            time.sleep(POLL_S)
+            if waited_s > SPIN_S:
+                if interrupted():
+                    return None
+                time.sleep(POLL_S)
         return float(self._begin.elapsed_time(self._end)) / 1e3
 
     def abandon(self, runner: str) -> None:

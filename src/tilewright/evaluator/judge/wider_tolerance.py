@@ -6,8 +6,19 @@ from dataclasses import replace
 
 import torch
 
-from tilewright.evaluator.judge.comparison import with_sensitivity
-from tilewright.evaluator.judge.element_errors import with_known
+from tilewright.evaluator.judge.comparison import (
+    MAX_SENSITIVITY,
+    SENSITIVITY_FACTOR,
+    Expected,
+    count_of,
+    in_parts,
+    percentile,
+    row_parts,
+    tolerance,
+    with_sensitivity,
+    zero_where_infinite,
+)
+from tilewright.evaluator.judge.element_errors import FEW, TAIL_SHARE, with_known
 from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.inputs import InputSample, Tensors, expect_outputs
 from tilewright.evaluator.judge.number_formats import (
@@ -18,6 +29,25 @@ from tilewright.evaluator.judge.number_formats import (
     rounded,
 )
 from tilewright.evaluator.judge.reference import Reference
+
+
+def excludes_widening(expected: Expected, output: torch.Tensor) -> bool:
+    """Tell whether a wrong output is wrong under every sensitivity to rounding, too.
+
+    More elements are wrong than any rule excuses, by more than `MAX_SENSITIVITY` allows.
+    """
+    (output,) = with_known([output], [expected.defined], [expected.value])
+    expected, output = in_parts(expected), parts(output)
+    if expected.oracle is None or output.shape != expected.oracle.shape:
+        return False
+    wrong = 0
+    for _, part, got, _ in row_parts(expected, output, None):
+        assert part.oracle is not None
+        size = percentile(zero_where_infinite(part.oracle).abs().reshape(-1), 0.5)
+        allowed = tolerance(part, part.oracle)
+        allowed = allowed.clamp_min_(SENSITIVITY_FACTOR * MAX_SENSITIVITY * size)
+        wrong += count_of((got.double() - part.oracle).abs_() > allowed)
+    return wrong > max(TAIL_SHARE, FEW) * output.numel() + 1
 
 
 def widen_tolerance(reference: Reference, sample: InputSample) -> bool:

@@ -4,8 +4,8 @@
     supervisor -> runner    arm             queue the call behind the gate
     runner     -> page      DONE            the call is queued whole
     supervisor -> judge     CollectOutputs  queue the copy of the outputs, open the gate
-    runner     -> supervisor result         its device has finished
     supervisor -> judge     FinishTimed     wait for the second event, compare, answer the seconds
+    runner     -> supervisor result         its device has finished
 
 A call that cannot be queued whole within `queue_timeout_s` waits for the device itself, or has
 thousands of launches. Then `OpenGate` comes first, and the runner is stopped while the judge
@@ -185,19 +185,20 @@ def gated_call(
         if early:
             collecting.get()
             runner.child.tree.resume()
-        result = runner.result()
-        if not early:
-            collecting.get()
         # The outputs were copied when they were collected, so they are not kept again.
         # A device has no memory for earlier outputs: the caller gives them back at once.
         finish = replace(finish, addresses=places, call=sequence, dropped=[sequence], keep=False)
-        answer = judge.request(replace(finish, wait_s=limit))
+        # The judge compares while the runner describes its outputs.
+        finishing = judge.send(replace(finish, wait_s=limit))
+        result = runner.result()
+        answer = finishing.get()
         if answer.seconds is None:
             raise runner.late()
     except (EvaluationEnded, BuildRequested):
         runner.child.kill()
+        # Sent first: the judge may be waiting for the end of the call.
+        judge.send(AbandonCall(runner.name))
         judge.drain()
-        judge.request(AbandonCall(runner.name))
         raise
     return GatedCall(answer.seconds, result, early, queued_s, answer)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.evaluator.timing.case_timings import CaseTimes, is_short
 from tilewright.evaluator.timing.speedup import estimated_interval
 from tilewright.scoring import intervals
 from tilewright.scoring.process_replicates import MAX_REPLICATES
@@ -27,6 +27,9 @@ class ReplicatePolicy:
     replicates, smaller ones believe false differences."""
     noise_ceiling_sigmas: float = 4.0
     """The same in standard deviations between processes; the larger of the two limits holds."""
+    short_ceiling_sigmas: float = 5.0
+    """The only limit for calls below `GPU_SHORT_US`. The large differences of single problems, for
+    which `noise_ceiling_log` is, come from the place of memory in longer calls."""
     negligible_sigmas: float = 0.75
     """A difference below this many standard deviations needs no further replicate."""
     negligible_min: float = 0.0075
@@ -47,6 +50,8 @@ class ReplicatePolicy:
         if not claimed and distance <= min(negligible, self.negligible_max):
             return False
         ceiling = max(self.noise_ceiling_log, self.noise_ceiling_sigmas * sigma)
+        if is_short(times, baseline):
+            ceiling = self.short_ceiling_sigmas * sigma
         return distance < ceiling / math.sqrt(len(times.replicate_starts) or 1)
 
     def needs_replicate(

@@ -19,10 +19,10 @@ from tilewright.scoring.process_replicates import MAX_REPLICATES
 NAMES = ["eager", "candidate"]
 
 
-def apart_by(shift: float, starts: list[int]) -> CaseTimes:
+def apart_by(shift: float, starts: list[int], call_s: float = 1e-3) -> CaseTimes:
     """Return eight blocks in which the candidate is faster by the logarithm `shift`."""
     times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=starts)
-    times.total_s = {"eager": [math.exp(shift) * 1e-3] * 16, "candidate": [1e-3] * 16}
+    times.total_s = {"eager": [math.exp(shift) * call_s] * 16, "candidate": [call_s] * 16}
     return times
 
 
@@ -119,13 +119,23 @@ def test_replicates_stop_at_the_most_that_an_interval_can_use():
         ([0, 4], 0.03, 0.186, False),
         ([0, 2, 4, 6], 0.03, 0.131, True),
         ([0, 2, 4, 6], 0.03, 0.132, False),
-        # Four sigmas of a very short call are more than 30 %.
+        # Four sigmas of a call that varies much are more than 30 %.
         ([0], 0.12, 0.47, True),
         ([0], 0.12, 0.49, False),
     ],
 )
 def test_the_noise_threshold_shrinks_with_more_agreeing_replicates(starts, sigma, shift, again):
     assert DEFAULT_POLICY.may_be_noise(apart_by(shift, starts), "eager", sigma) is again
+
+
+@pytest.mark.parametrize(
+    ("starts", "shift", "again"),
+    [([0, 4], 0.105, True), ([0, 4], 0.107, False), ([0, 2, 4, 6], 0.076, False)],
+)
+def test_below_20_us_five_sigmas_are_the_only_noise_threshold(starts, shift, again):
+    short = apart_by(shift, starts, call_s=14e-6)
+    assert DEFAULT_POLICY.may_be_noise(short, "eager", 0.03) is again
+    assert DEFAULT_POLICY.may_be_noise(apart_by(shift, starts), "eager", 0.03)
 
 
 @pytest.mark.parametrize(
