@@ -27,9 +27,9 @@ MAX_MEDIAN_S = 8.0
 """Most seconds without a baseline. Two shared cores take about 5 s; the rest allows for load."""
 LARGE_BYTES = 24 << 20
 """Inputs and outputs of one call: 16 MiB of inputs with outputs of half their size."""
-ONCE = ("start_judge", "spawn", "check_problem", "build")
-"""Stages that only the first evaluation of a process or problem has; `spawn` is their name at
-a9ccb78."""
+ONCE = ("prepare_judge", "start_judge", "spawn", "check_problem", "build", "ceilings")
+"""Stages that only the first evaluation of a process, problem or device has; `spawn` is the name of
+the first two at a9ccb78."""
 ORDER = (1, 0, 0, 1)
 """An ABBA block: the baseline, this tree twice, the baseline."""
 
@@ -51,7 +51,12 @@ def costs(tree: Path) -> list[Cost]:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{tree} cannot be measured: {done.stderr[-1000:]}")
-        return [_cost(path) for path in sorted(Path(folder).glob("*/reports/*.json"))]
+        return costs_of_runs(Path(folder))
+
+
+def costs_of_runs(folder: Path) -> list[Cost]:
+    """Return the costs of all evaluations of the runs in a folder."""
+    return [_cost(path) for path in sorted(folder.glob("*/reports/*.json"))]
 
 
 def _cost(path: Path) -> Cost:
@@ -70,7 +75,7 @@ def run(only: str = "", *, baseline: Path | None = None) -> list[Bar]:
         made = [cost for cost in costs(trees[which]) if only in cost.problem]
         found[which] += made
         print(f"{trees[which]}: {sum(cost.seconds for cost in made):.1f} s", flush=True)
-    ours, theirs = map(_by_problem, found)
+    ours, theirs = map(by_problem, found)
     if baseline is None:
         seen = median([seconds for seconds, _ in ours.values()])
         wanted = f"<= {MAX_MEDIAN_S:g} s"
@@ -91,7 +96,7 @@ def _bar(name: str, ratios: Sequence[float], most: float, details: dict[str, flo
     return Bar(f"cost of an evaluation: {name}", f"<= {most:g}", text, seen <= most, dict(details))
 
 
-def _by_problem(made: list[Cost]) -> dict[str, tuple[float, int]]:
+def by_problem(made: list[Cost]) -> dict[str, tuple[float, int]]:
     """Return the mean seconds and the bytes of each problem."""
     names = dict.fromkeys(cost.problem for cost in made)
     groups = {name: [cost for cost in made if cost.problem == name] for name in names}

@@ -24,7 +24,8 @@ OFFSET_US = ((9.0, 0.4), (math.inf, 0.5))
 SHARE = ((25.0, 0.0), (130.0, 0.011), (math.inf, 0.001))
 """Difference of two processes: a time, and a share of it, for calls up to this long."""
 KINDS = ((6.0, 1.0), (12.0, 1.0), (19.0, 1.0), (30.0, 1.0), (60.0, 1.0), (300.0, 1.0),
-         (12.0, 1.05), (12.0, 1.09), (12.0, 1.15), (15.0, 1.05), (15.0, 1.09), (60.0, 1.05), (60.0, 1.15))  # fmt: skip
+         (12.0, 1.05), (12.0, 1.09), (12.0, 1.15), (15.0, 1.05), (15.0, 1.09),
+         (60.0, 1.05), (60.0, 1.15))  # fmt: skip
 
 
 def judged(sample: random.Random, call_us: float, ratio: float) -> tuple[Comparison, int]:

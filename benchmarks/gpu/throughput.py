@@ -22,7 +22,7 @@ from tilewright.records import Candidate, EvalReport, EvalRequest, SourceFile
 from tilewright.scoring import bootstrap
 
 IN_FLIGHT, WORKERS = 8, int(os.environ.get("WORKERS", "2"))
-WARM, COLD = 6 * WORKERS, 12
+WARM, COLD = 6 * WORKERS, int(os.environ.get("COLD", "12"))
 PROBLEM = """import torch
 
 CASES = [{{"name": "main", "rows": 8192, "cols": {cols}}}]

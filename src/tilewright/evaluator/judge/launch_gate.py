@@ -139,7 +139,7 @@ class LaunchGate:
     def wait(self, timeout_s: float, interrupted: Callable[[], bool]) -> float | None:
         """Return the seconds between the two events, or `None` where the call does not end.
 
-        It is not waited for any longer once `interrupted` is true.
+        The wait ends, too, once `interrupted` is true.
         """
         start = time.monotonic()
         while not self._end.query():
