@@ -19,7 +19,7 @@ from tilewright.wire.frames import Tree
 
 
 class ScriptedReply:
-    """The reply to one request; `get` marks it as received."""
+    """The reply to one request; `get` marks it and those to earlier requests as received."""
 
     def __init__(self, judge: ScriptedJudge, answer: Answer) -> None:
         self._judge = judge
@@ -27,7 +27,7 @@ class ScriptedReply:
 
     def get(self, timeout_s: float = 0.0) -> Answer:  # noqa: ARG002
         if self in self._judge.unanswered:
-            self._judge.unanswered.remove(self)
+            del self._judge.unanswered[: self._judge.unanswered.index(self) + 1]
         return self._answer
 
 

@@ -92,6 +92,15 @@ def tensors_of(tree: Tree) -> Iterator[Tree]:
             pass
 
 
+def has_only_tensors(tree: Tree) -> bool:
+    """Tell whether a tree of arguments holds no values that differ from sample to sample."""
+    if tree["t"] in ("list", "tuple"):
+        return all(has_only_tensors(item) for item in tree["v"])
+    if tree["t"] in ("dict", "object"):
+        return all(has_only_tensors(item) for _, item in tree["v"])
+    return bool(tree["t"] == "tensor")
+
+
 def comparison_rule(problem: Problem, protocol: Protocol) -> ComparisonRule | None:
     """Return the rule by which outputs are compared; `None`: ours, against a float64 oracle.
 

@@ -1,5 +1,6 @@
 """The supervisor's handle of a GPU runner, and one call of it behind the judge's launch gate.
 
+    supervisor -> judge     RenewSample     make new inputs, if they were not made before
     supervisor -> judge     QueueCall       close the gate, write inputs, record the first event
     supervisor -> runner    arm             queue the call behind the gate
     runner     -> page      DONE            the call is queued whole
@@ -25,7 +26,13 @@ from tilewright.evaluator.judge_client.gpu_messages import (
     QueueCall,
     SharedMemory,
 )
-from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample, TimedAnswer
+from tilewright.evaluator.judge_client.messages import (
+    FinishTimed,
+    PublishSample,
+    RenewSample,
+    SampleRenewed,
+    TimedAnswer,
+)
 from tilewright.evaluator.runners.build_requests import BuildRequested
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.host_call import EMPTY_CALL
@@ -137,6 +144,8 @@ class GatedCall:
     queued_s: float
     """Seconds from the request until the runner reported that the call was queued."""
     answer: TimedAnswer
+    renewed: SampleRenewed | None = None
+    """What came of the new inputs that were made with the call."""
 
     @property
     def reported_s(self) -> float:
@@ -151,25 +160,27 @@ def gated_call(
     publish: PublishSample | None = None,
     finish: FinishTimed | None = None,
     *,
+    renewal: RenewSample | None = None,
     keep: bool = False,
     queued: bool = True,
 ) -> GatedCall:
     """Make one call behind the launch gate.
 
-    Once the gate is open, the judge writes the inputs `publish`. `keep` lets it copy the outputs,
-    and `finish` says what it does with them at the end. Without `queued` the gate is open from the
-    start, so launches are in the interval.
+    Once the gate is open, the judge writes the inputs `publish`, which it makes first if there is a
+    `renewal`. `keep` lets it copy the outputs, and `finish` says what it does with them at the end.
+    Without `queued` the gate is open from the start, so launches are in the interval.
     """
     limit = runner.call_timeout_s
     sequence = next(judge.context.host.sequences)
     finish = finish or FinishTimed(None)
     kept = finish.sample if keep else None
+    renewing = None if renewal is None else judge.send(renewal)
     closing = judge.send(QueueCall(runner.name, publish, sequence, kept))
     try:
         if not queued:
             closing.get()
             judge.request(OpenGate())
-        # The runner queues the call while the judge queues what comes before it.
+        # The runner queues the call while the judge makes inputs and queues what comes before it.
         armed_at = time.perf_counter()
         runner.arm(fields, sequence)
         early = not runner.is_queued(runner.queue_timeout_s if queued else limit)
@@ -200,7 +211,8 @@ def gated_call(
         judge.send(AbandonCall(runner.name))
         judge.drain()
         raise
-    return GatedCall(answer.seconds, result, early, queued_s, answer)
+    renewed = None if renewing is None else renewing.get()
+    return GatedCall(answer.seconds, result, early, queued_s, answer, renewed)
 
 
 def measure_clock_excess(judge: JudgeClient, runner: GpuRunner) -> float:

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, replace
 
 from tilewright.evaluator.devices.devices import Device
-from tilewright.evaluator.judge_client.client import InputSampleInfo
+from tilewright.evaluator.judge_client.client import InputSampleInfo, has_only_tensors
 from tilewright.evaluator.judge_client.messages import RenewSample
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
@@ -173,33 +173,43 @@ class CaseTimer:
         """Make one call of each implementation on new inputs, chosen in secret."""
         clock, slot = self.clock, choices.randrange(self.slots)
         variation = choices.choice(self.variations) if self.variations else "nominal"
-        sample = self._renewed(variation, choices, varied=varied)
+        sample, renewal = self._renewed(variation, choices, varied=varied)
         small = sample.layout.output_bytes <= clock.check_all_bytes
         checked = small or choices.random() < CHECKED_SHARE
         for place, name in enumerate(order):
             if place and not clock.pairs:
-                sample = self._renewed(variation, choices, varied=varied)
-            used = variation if varied else "nominal"
-            call = TimedCall(name, sample, slot, used, checked, last=place == len(order) - 1)
+                sample, renewal = self._renewed(variation, choices, varied=varied)
+            used, last = variation if varied else "nominal", place == len(order) - 1
+            call = TimedCall(name, sample, slot, used, checked, last, renewal)
             timed = clock.call(self.pool, self.times, call)
             self.pool.call_s += timed.total_s
             self._record(call, timed)
 
-    def _renewed(self, variation: str, choices: random.Random, *, varied: bool) -> InputSampleInfo:
-        """Have the problem's generator make new inputs under a secret seed."""
+    def _renewed(
+        self, variation: str, choices: random.Random, *, varied: bool
+    ) -> tuple[InputSampleInfo, RenewSample | None]:
+        """Have the problem's generator make new inputs under a secret seed.
+
+        On a device the judge makes them while the runner queues its call, where the runner needs
+        nothing of them before. Then this returns the request, which is to be sent with the call.
+        """
         forward_seed = choices.getrandbits(31)
-        tree = self.sample.layout.tree
+        sample = replace(self.sample, forward_seed=forward_seed)
         for _ in range(RENEWALS):
             seed = choices.getrandbits(63)
-            message = RenewSample(
-                self.sample.name, seed, forward_seed, variation, varied, self.base
-            )
+            message = RenewSample(sample.name, seed, forward_seed, variation, varied, self.base)
+            if self._renews_with_call():
+                return sample, message
             answer = self.pool.judge.request(message)
-            tree = answer.tree
+            sample = replace(sample, layout=replace(sample.layout, tree=answer.tree))
             if answer.fresh:
                 break
-        layout = replace(self.sample.layout, tree=tree)
-        return replace(self.sample, layout=layout, forward_seed=forward_seed)
+        return sample, None
+
+    def _renews_with_call(self) -> bool:
+        device = self.times.gpu
+        early = device.renews_early or device.includes_host
+        return self.times.on_device and not early and has_only_tensors(self.sample.layout.tree)
 
     def _record(self, call: TimedCall, timed: CallTiming) -> None:
         times = self.times

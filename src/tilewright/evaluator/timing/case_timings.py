@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.evaluator.judge_client.client import InputSampleInfo
-from tilewright.evaluator.judge_client.messages import CallAnswer, PublishSample
+from tilewright.evaluator.judge_client.messages import CallAnswer, PublishSample, RenewSample
 from tilewright.evaluator.timing.calibration import GPU_SHORT_US
 from tilewright.scoring import bootstrap
 from tilewright.wire.names import OutputMemory
@@ -71,6 +71,8 @@ class GpuReadings:
     request. Empty if the times include no work of the host."""
     launch_gate: LaunchGateMode | None = None
     """How the launch gate is used; `None`: not known yet."""
+    renews_early: bool = False
+    """Whether new inputs are made before a call and not with it: other seeds may be needed."""
 
     @property
     def launching(self) -> bool:
@@ -172,6 +174,8 @@ class TimedCall:
     """Whether outputs are compared."""
     last: bool
     """Whether it is the last call on these values, after which outputs can be compared."""
+    renewal: RenewSample | None = None
+    """The request for new inputs, if it is sent with the call; `None`: they are made already."""
 
     @property
     def varied(self) -> bool:

@@ -12,8 +12,18 @@ from typing import Any
 import pytest
 
 from tests.unit.evaluator.timing.test_blocks import NAMES, Scripted, plan, steady
+from tilewright.evaluator.runners.cpu_runner import CallTiming
+from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.timing import blocks
-from tilewright.evaluator.timing.case_timings import charged_times
+from tilewright.evaluator.timing.calibration import GPU_DEFAULT
+from tilewright.evaluator.timing.case_timings import (
+    CaseTimes,
+    LaunchGateMode,
+    TimedCall,
+    charged_times,
+)
+from tilewright.evaluator.timing.gpu_clock import CudaEventClock
+from tilewright.records import Case
 
 SHARE = blocks.VARIED_SHARE / (1 - blocks.VARIED_SHARE)
 """Halves of varied calls for one half of a block."""
@@ -202,3 +212,43 @@ def test_the_judge_is_told_which_outputs_are_held():
         numbers[name] += 1
         assert (fields["call"], fields["held"]) == (numbers[name], [numbers[name] - 1])
         assert fields["dropped"] == [numbers[name] - 1]
+
+
+class NotingClock(CudaEventClock):
+    """A clock that makes no call, and keeps what it was asked to call."""
+
+    def __init__(self) -> None:
+        self.made: list[TimedCall] = []
+
+    def call(self, pool: Any, times: CaseTimes, call: TimedCall) -> CallTiming:
+        del pool, times
+        self.made.append(call)
+        return CallTiming(1e-3, 0.0, Result(outputs=[], launches=1))
+
+
+@pytest.mark.parametrize(
+    ("tree", "renews_early", "gate", "with_call"),
+    [
+        ({"t": "list", "v": [{"t": "tensor"}]}, False, None, True),
+        ({"t": "list", "v": [{"t": "dict", "v": [["x", {"t": "tensor"}]]}]}, False, None, True),
+        ({"t": "list", "v": [{"t": "tensor"}, {"t": "float", "v": "0.5"}]}, False, None, False),
+        ({"t": "list", "v": [{"t": "tensor"}]}, True, None, False),
+        ({"t": "list", "v": [{"t": "tensor"}]}, False, LaunchGateMode(0.0, launching=True), False),
+    ],
+)
+def test_on_a_device_inputs_are_made_with_the_call_if_a_runner_needs_nothing_of_them(
+    tree, renews_early, gate, with_call
+):
+    session, clock = Scripted.of(plan(6), steady(2e-3), steady(1e-3)), NotingClock()
+    times = CaseTimes.of("one", NAMES, on_device=True)
+    times.gpu.renews_early, times.gpu.launch_gate = renews_early, gate
+    made = session.sample(Case(name="one"), "nominal", timed=True)
+    made = replace(made, layout=replace(made.layout, tree=tree))
+    fields = (session, clock, GPU_DEFAULT, NAMES, made, 3, times, [], "nominal", plan(6))
+    blocks.CaseTimer(*fields).time_replicate(1)
+
+    seeds = {call.renewal.seed for call in clock.made if call.renewal}
+    # One block: no output came back, which is wrong.
+    assert len(clock.made) == 4
+    assert len(seeds) == (4 if with_call else 0)
+    assert len(session.logged("renew")) == (0 if with_call else 4)

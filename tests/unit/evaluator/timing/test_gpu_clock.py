@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 from tests.scripted_judge import ScriptedJudge
-from tilewright.evaluator.judge_client.messages import REQUESTS, FinishTimed, PublishSample
+from tilewright.evaluator.judge_client.messages import (
+    REQUESTS,
+    FinishTimed,
+    PublishSample,
+    RenewSample,
+)
 from tilewright.evaluator.pipeline.gpu_checks import slowdown_share
 from tilewright.evaluator.runners.gpu_runner import (
     CALIBRATION_CALLS,
@@ -143,6 +148,23 @@ def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check()
     assert made.asked("finish_timed")["keep"] is False
     assert (call.seconds, call.early, call.result.self_reported_us) == (0.001, False, 900.0)
     assert 0 <= call.queued_s < 1
+
+
+RENEWAL = RenewSample("d", 1, 2, "nominal", varied=False)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_inputs_are_made_while_the_runner_queues_unless_a_seed_gave_other_shapes(fresh):
+    made, times = scripted(), CaseTimes.of("one", ["eager", "candidate"], on_device=True)
+    made.judge.renewals = [fresh]
+    made.runners = {name: ScriptedRunner(made.log) for name in ("eager", "candidate")}
+    sample: Any = ScriptedSample()
+    turn = TimedCall("eager", sample, 0, "nominal", checked=False, last=False, renewal=RENEWAL)
+    CudaEventClock().call(made, times, turn)
+
+    assert made.steps()[:3] == ["renew", "queue_call", ("arm", 7, False)]
+    assert not made.judge.unanswered
+    assert times.gpu.renews_early is not fresh
 
 
 def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
