@@ -145,7 +145,7 @@ class GatedCall:
     """Seconds from the request until the runner reported that the call was queued."""
     answer: TimedAnswer
     renewed: SampleRenewed | None = None
-    """What came of the new inputs that were made with the call."""
+    """The answer to the request for new inputs, if it was sent with the call."""
 
     @property
     def reported_s(self) -> float:
