@@ -39,8 +39,8 @@ KNOWN_KERNEL_CYCLES = 20_000
 _allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
 _reset_peak = torch.cuda.reset_peak_memory_stats
 _binding: Any = torch._C
-_synchronize = _binding._cuda_synchronize
-"""Of the current device, the only one. `torch.cuda.synchronize` looks it up, which takes longer."""
+_synchronize, _current_device = _binding._cuda_synchronize, _binding._cuda_getDevice
+"""The functions of the same names in `torch.cuda` take longer than a small kernel runs."""
 _begin_pool = _binding._cuda_beginAllocateToPool
 _end_pool = _binding._cuda_endAllocateToPool
 _release_pool = _binding._cuda_releasePool
@@ -111,13 +111,13 @@ class GpuCallMemory(CallMemory[Block]):
 
     def begin_route(self) -> None:
         """Direct all allocations of this process into the pool."""
-        _begin_pool(torch.cuda.current_device(), self.pools[0].id)
+        _begin_pool(_current_device(), self.pools[0].id)
         self.routes += 1
 
     def end_route(self) -> None:
         """Direct allocations where torch would put them."""
         self.routes -= 1
-        device = torch.cuda.current_device()
+        device = _current_device()
         _end_pool(device, self.pools[0].id)
         _release_pool(device, self.pools[0].id)
 
