@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.bars import Bar, home
@@ -27,6 +27,7 @@ from tilewright.evaluator.timing.calibration import GPU_PARTS, write_calibration
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.loader import parse_problem
 from tilewright.records import Candidate, Comparison, SourceFile
+from tilewright.records.codes import UnjudgedReason
 from tilewright.scoring import bootstrap, intervals
 
 SHORT_US = 20.0
@@ -67,6 +68,8 @@ class Run:
     replicates: tuple[tuple[float, float], ...] = ()
     """Log ratio of each process replicate, and its scatter, as a calibration takes them."""
     blocks_per_replicate: tuple[int, ...] = ()
+    reason: str = ""
+    """The reason code of an unjudged or failed evaluation."""
 
 
 def chosen(path: Path, count: int) -> list[dict[str, object]]:
@@ -95,7 +98,8 @@ def measure(local: LocalExecutor, row: dict[str, object], number: int) -> Run:
     stages = {stage.name: round(stage.wall_s, 3) for stage in report.stages}
     detail = str(getattr(report.outcome, "message", "")) or str([f.code for f in report.findings])
     if not report.comparisons:
-        return _untimed(name, report.verdict, detail, wall, stages)
+        reason = str(getattr(report.outcome, "reason", ""))
+        return replace(_untimed(name, report.verdict, detail, wall, stages), reason=reason)
     item = report.comparisons[0]
     rows = intervals.paired_log_ratios(item.raw_us)
     low, high = bootstrap.bootstrap_median_interval(rows)
@@ -217,9 +221,12 @@ def runs_of(rows: list[dict[str, object]]) -> list[Run]:
 
 def bars(runs: list[Run]) -> list[Bar]:
     """Return the bars of a function against itself."""
-    wrong = [run.problem for run in runs if run.verdict != "correct"]
+    unsound = {run.problem for run in runs if run.reason == UnjudgedReason.UNSOUND_PROBLEM}
+    others = [run for run in runs if run.problem not in unsound]
+    wrong = [run.problem for run in others if run.verdict != "correct"]
     timed = [run for run in runs if run.reference_us is not None]
-    found = [Bar("A/A: references judged correct", "all", f"{len(wrong)} not", not wrong)]
+    seen_text = f"{len(wrong)} not; unsound and left out: {', '.join(sorted(unsound)) or 'none'}"
+    found = [Bar("A/A: references judged correct", "all", seen_text, not wrong)]
     parts = (("20 us and more", (0.5, 2.5, 6.0), True), ("below 20 us", (99, 6.0, 99), False))
     for title, limits, wanted in parts:
         chosen_runs = [run for run in timed if ((run.reference_us or 0) >= SHORT_US) is wanted]
