@@ -22,6 +22,11 @@ THOROUGH = ("eval.timing.min_blocks=20", "eval.timing.max_blocks=60", "eval.timi
 """Timing plan of a repeated evaluation: it decides whether a gain is noise."""
 
 
+NOT_HELD = (Stage.DEVICE_WAIT, Stage.PREPARE_JUDGE, Stage.CHECK_PROBLEM, Stage.CEILINGS)
+"""Stages in which no file of the suite holds its worker: it waits for others, or a worker does for
+the first candidate of a problem what serves all."""
+
+
 @dataclass(frozen=True)
 class Row:
     """The result of one evaluation of a file."""
@@ -110,7 +115,7 @@ def _evaluate(
     else:
         fields = _fields(file, report, measured and file.has_gain)
     seconds = round(time.monotonic() - start, 1)
-    held_s = seconds - fields.pop("waited_s", 0.0)
+    held_s = seconds - fields.pop("others_s", 0.0)
     fields["too_slow"] = held_s > float(file.file.keys.get("max_s", "inf"))
     return Row(file.name, file.kind, file.family, key, device, seconds=seconds, **fields)
 
@@ -151,7 +156,7 @@ def _fields(file: SuiteFile, report: EvalReport, measured: bool) -> dict[str, An
     summaries = "; ".join(f"{item.code}: {item.summary}" for item in report.findings)
     message = str(getattr(report.outcome, "message", "") or getattr(report.outcome, "reason", ""))
     return {
-        "waited_s": sum(item.wall_s for item in report.stages if item.name == Stage.DEVICE_WAIT),
+        "others_s": sum(item.wall_s for item in report.stages if item.name in NOT_HELD),
         "verdict": report.verdict,
         "gain": gain,
         "missed": expectation_missed(file.file, report),
