@@ -19,6 +19,8 @@ GPU    := tests/gpu
 CHOSEN ?= not nightly
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
+# A test of the settings runs all tests with the mark `reads_settings`, which need not run twice.
+ONCE   := $(if $(ARGS),($(CHOSEN)),($(CHOSEN)) and not reads_settings)
 # Pytest's status when ARGS choose none of the tests that it was given.
 NONE_CHOSEN := test $$? = 5
 # Measure one bar: `make bars ONLY=faults`.
@@ -84,12 +86,12 @@ demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 	$(BIN)/tilewright demo
 
 test: $(STAMP)  ## run the tests that this machine can, but for those of services and long ones
-	$(PYTEST) -n $(JOBS) -m "$(CHOSEN)" $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
-	$(PYTEST) -n $(JOBS) $(BY_FILE) -m "not alone and ($(CHOSEN))" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
-	$(PYTEST) -m "(alone or gpu) and ($(CHOSEN))" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
+	$(PYTEST) -n $(JOBS) -m "$(ONCE)" $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
+	$(PYTEST) -n $(JOBS) $(BY_FILE) -m "not alone and $(ONCE)" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
+	$(PYTEST) -m "(alone or gpu) and $(ONCE)" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
 
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, but for long ones
-	$(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "$(CHOSEN)" $(SERVED) $(ARGS) || $(NONE_CHOSEN)
+	$(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "$(ONCE)" $(SERVED) $(ARGS) || $(NONE_CHOSEN)
 
 test-all:  ## run all tests, long ones with the mark `nightly` among them
 	$(MAKE) test CHOSEN="nightly or not nightly"
