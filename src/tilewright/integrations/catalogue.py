@@ -59,7 +59,6 @@ INTEGRATIONS = (
         ),
         loses=(
             "the interval and the findings are in `metadata` alone",
-            "a constructor that raises `RuntimeError` is not compiled here, and compiled there",
             "`rejected` looks like a wrong output in the fields, and `metadata` tells them apart",
         ),
     ),
