@@ -44,6 +44,8 @@ VERL := .venv-verl
 
 # A clone of KernelBench for `make test-integrations`, and an environment with what its scripts need.
 KERNELBENCH_CLONE ?=
+# A clone of reference-kernels, for the same.
+GPUMODE_CLONE     ?=
 KERNELBENCH_VENV  := .venv-kernelbench
 # The extras of integrations: their tests run in .venv-integration-NAME.
 PACKAGES := verifiers verifiers-0-2 openenv inspect
@@ -194,7 +196,7 @@ test-integration-%: .venv-integration-%/installed
 test-kernelbench: $(STAMP)
 	test -x $(KERNELBENCH_VENV)/bin/python || $(PYTHON) -m venv $(KERNELBENCH_VENV)
 	$(KERNELBENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy pydra-config tabulate
-	KERNELBENCH_CLONE="$(KERNELBENCH_CLONE)" KERNELBENCH_PYTHON="$(CURDIR)/$(KERNELBENCH_VENV)/bin/python" \
+	GPUMODE_CLONE="$(GPUMODE_CLONE)" KERNELBENCH_CLONE="$(KERNELBENCH_CLONE)" KERNELBENCH_PYTHON="$(CURDIR)/$(KERNELBENCH_VENV)/bin/python" \
 	    $(PYTEST) -rs tests/unit/integrations $(ARGS)
 
 # Packages that cannot share an environment. Each environment sees the packages of $(VENV) too.

@@ -28,7 +28,7 @@ from tilewright.records import EvalReport
 from tilewright.scoring.paired_times import geometric_mean_times
 
 PAIRS, MAX_DEVIATION = 10, 0.03
-WORKERS = 2
+WORKERS = 4
 LONGEST_S = 120.0
 """Most seconds of one submission."""
 GROUPS = ("pmpp", "pmpp_v2", "bioml", "amd/identity", "amd/moe", "amd/mla-decode", "amd/fp8-mm")
