@@ -31,8 +31,8 @@ PAIRS, MAX_DEVIATION = 10, 0.03
 WORKERS = 4
 LONGEST_S = 120.0
 """Most seconds of one submission."""
-GROUPS = ("pmpp", "pmpp_v2", "bioml", "amd/identity", "amd/moe", "amd/mla-decode", "amd/fp8-mm")
-"""Tasks whose examples may run on an NVIDIA GPU; others need AMD's GPUs, Blackwell or Helion."""
+GROUPS = ("pmpp", "pmpp_v2", "bioml", "amd/identity", "amd/moe", "amd/mla-decode")
+"""Tasks whose examples may run on an NVIDIA GPU; others need AMD's float8, Blackwell or Helion."""
 OWN = {"task", "utils", "torch", "triton"}
 CHEATS = ("cheat-fd.py", "cheat-input.py", "cheat-rng.py")
 
