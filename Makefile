@@ -46,6 +46,8 @@ VERL := .venv-verl
 
 # A clone of KernelBench for `make test-integrations`, and an environment with what its scripts need.
 KERNELBENCH_CLONE ?=
+# A clone of reference-kernels, for the same.
+GPUMODE_CLONE     ?=
 KERNELBENCH_VENV  := .venv-kernelbench
 # The extras of integrations: their tests run in .venv-integration-NAME.
 PACKAGES := verifiers verifiers-0-2 openenv inspect
@@ -156,7 +158,7 @@ attacks: $(STAMP)  ## evaluate the red-team suite, and print what each attack ga
 attacks-sample: $(STAMP)  ## evaluate 12 attacks and 8 honest files of it, chosen by the commit
 	$(BIN)/python -m benchmarks.attacks.red_team --sample 12,8 --commit "$$(git rev-parse HEAD 2> /dev/null)" --seconds 60 --store out/attacks-sample.jsonl
 
-# All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|study_kills|recipe_kills|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train|engines|nano|recipes
+# All bars, or one of them: make bars ONLY=corpus|attacks|telling_calls|planted_bugs|faults|aa|tolerance|cost|bundled_cost|message_cost|fuzz|bad_input|bench_kills|host_kills|study_kills|recipe_kills|loggers|pytest|eval_wait|reports|loop|synth|climb|systems|races|serve|dashboard|serve_faults|serve_hostile|data|train|engines|nano|recipes
 bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME measures one
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
@@ -196,7 +198,7 @@ test-integration-%: .venv-integration-%/installed
 test-kernelbench: $(STAMP)
 	test -x $(KERNELBENCH_VENV)/bin/python || $(PYTHON) -m venv $(KERNELBENCH_VENV)
 	$(KERNELBENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy pydra-config tabulate
-	KERNELBENCH_CLONE="$(KERNELBENCH_CLONE)" KERNELBENCH_PYTHON="$(CURDIR)/$(KERNELBENCH_VENV)/bin/python" \
+	GPUMODE_CLONE="$(GPUMODE_CLONE)" KERNELBENCH_CLONE="$(KERNELBENCH_CLONE)" KERNELBENCH_PYTHON="$(CURDIR)/$(KERNELBENCH_VENV)/bin/python" \
 	    $(PYTEST) -rs tests/unit/integrations $(ARGS)
 
 # Packages that cannot share an environment. Each environment sees the packages of $(VENV) too.
@@ -229,7 +231,7 @@ bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts
 gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu smoke
 
-# One bar: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|attacks|liger|faults|agreement|memory|climb|scale|train|paged
+# One bar: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|attacks|liger|faults|agreement|memory|climb|scale|train|paged|integrations
 gpu-bars:  ## measure one bar on a GPU: make gpu-bars PART=NAME
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
 

@@ -28,6 +28,8 @@ BARS = {
     "host_kills": "faults.host_kills",
     "study_kills": "faults.study_kills",
     "recipe_kills": "faults.recipe_kills",
+    "loggers": "faults.failing_loggers",
+    "pytest": "accuracy.pytest_regressions",
     "eval_wait": "accuracy.eval_wait",
     "reports": "search.report_page",
     "loop": "search.loop_cost",

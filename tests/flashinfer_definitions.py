@@ -12,8 +12,23 @@ ROWS, COLS = {"type": "var"}, {"type": "const", "value": 64}
 AXES = {"rows": ROWS, "cols": COLS}
 WHOLE, LINE = ["rows", "cols"], ["cols"]
 RANDOM = {"type": "random"}
-STORED = tuple((number * 37 % 101) / 50 - 1 for number in range(64))
-"""Values of the stored input."""
+COUNT = 64
+FLOATS = struct.pack(f"<{COUNT}f", *((number * 37 % 101) / 50 - 1 for number in range(COUNT)))
+INTEGERS = tuple(number * 37 % 101 - 50 for number in range(COUNT))
+STORED = {
+    "float32": ("F32", FLOATS),
+    "float16": ("F16", struct.pack(f"<{COUNT}e", *(number / 64 for number in range(COUNT)))),
+    # The upper half of a float32 is a bfloat16.
+    "bfloat16": ("BF16", b"".join(FLOATS[4 * n + 2 : 4 * n + 4] for n in range(COUNT))),
+    "float8_e4m3fn": ("F8_E4M3", bytes(number for number in range(COUNT))),
+    "float8_e5m2": ("F8_E5M2", bytes(number for number in range(COUNT))),
+    "int64": ("I64", struct.pack(f"<{COUNT}q", *INTEGERS)),
+    "int32": ("I32", struct.pack(f"<{COUNT}i", *INTEGERS)),
+    "int16": ("I16", struct.pack(f"<{COUNT}h", *INTEGERS)),
+    "int8": ("I8", struct.pack(f"<{COUNT}b", *INTEGERS)),
+    "bool": ("BOOL", bytes(number % 3 == 0 for number in range(COUNT))),
+}
+"""The stored inputs, one of each dtype: its name in safetensors, and its bytes."""
 
 
 def tensor(shape: list[str] | None, dtype: str = "float32", **more: str) -> dict[str, Any]:
@@ -22,7 +37,7 @@ def tensor(shape: list[str] | None, dtype: str = "float32", **more: str) -> dict
 
 @dataclass(frozen=True)
 class Example:
-    """A definition with one workload, and a solution that is correct for it."""
+    """A definition with its workloads, and a solution that is correct for it."""
 
     name: str
     run: str
@@ -35,6 +50,8 @@ class Example:
     sizes: dict[str, int] = field(default_factory=lambda: {"rows": 96})
     given: dict[str, Any] = field(default_factory=dict)
     """Inputs of the workload that are not random."""
+    others: tuple[dict[str, int], ...] = ()
+    """Sizes of more workloads."""
     more: dict[str, Any] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
@@ -46,9 +63,12 @@ class Example:
         return {**tree, "outputs": self.outputs, "reference": self.run, **self.more}
 
     @property
-    def workload(self) -> dict[str, Any]:
-        random = dict.fromkeys(self.inputs, RANDOM)
-        return {"axes": self.sizes, "inputs": random | self.given, "uuid": f"w-{self.name}"}
+    def workloads(self) -> list[dict[str, Any]]:
+        inputs = dict.fromkeys(self.inputs, RANDOM) | self.given
+        return [
+            {"axes": sizes, "inputs": inputs, "uuid": f"w{number}-{self.name}"}
+            for number, sizes in enumerate((self.sizes, *self.others))
+        ]
 
     @property
     def solution_tree(self) -> dict[str, Any]:
@@ -72,6 +92,20 @@ INTO = "def solve(x, out):\n    out.copy_(2 * x)\n"
 SUMS = "import torch\n\n\ndef run(x):\n    return x.float().sum(-1)\n"
 SUMS_INTO = "import torch\n\n\ndef solve(x, out):\n    torch.sum(x.float(), -1, out=out)\n"
 SUM = {"out": tensor(["rows"])}
+TRITON = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def double(x, out, count, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    here = places < count
+    tl.store(out + places, 2 * tl.load(x + places, here), here)
+
+
+def solve(x, out):
+    double[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+"""
 
 
 def _same_dtype(dtype: str) -> Example:
@@ -100,9 +134,10 @@ TWENTY = (
     Example(
         "defaults_of_types",
         DOUBLE,
-        INTO,
+        TRITON,
         axes={"rows": {}, "cols": {"value": 64}},
         given={"x": {}},
+        spec={"language": "triton"},
     ),
     *(_same_dtype(dtype) for dtype in ("float16", "bfloat16", "int64", "int32", "int16")),
     *(_read_dtype(dtype) for dtype in ("int8", "float8_e4m3fn", "float8_e5m2")),
@@ -127,6 +162,7 @@ TWENTY = (
             name: {"type": "scalar", "value": value}
             for name, value in (("count", 3), ("scale", 0.5), ("both", True))
         },
+        others=({"rows": 1}, {"rows": 200}),
     ),
     Example(
         "two_outputs",
@@ -174,11 +210,17 @@ TWENTY = (
     ),
     Example(
         "stored",
-        "def run(x, weight):\n    return x * weight\n",
-        "import torch\n\n\ndef solve(x, weight, out):\n    torch.mul(x, weight, out=out)\n",
-        {"x": tensor(WHOLE), "weight": tensor(LINE)},
+        "def run(x, *stored):\n    return x * sum(item.float() for item in stored)\n",
+        "import torch\n\n\ndef solve(x, *given):\n    *stored, out = given\n"
+        "    torch.mul(x, sum(item.float() for item in stored), out=out)\n",
+        {"x": tensor(WHOLE), **{f"stored_{name}": tensor(LINE, name) for name in STORED}},
         given={
-            "weight": {"type": "safetensors", "path": "blob/w.safetensors", "tensor_key": "weight"}
+            f"stored_{name}": {
+                "type": "safetensors",
+                "path": "blob/w.safetensors",
+                "tensor_key": name,
+            }
+            for name in STORED
         },
     ),
     Example(
@@ -199,7 +241,10 @@ TWENTY = (
 def write_stored(root: Path) -> None:
     """Write the file of safetensors that a workload names."""
     (root / "blob").mkdir(parents=True, exist_ok=True)
-    data = struct.pack(f"<{len(STORED)}f", *STORED)
-    entry = {"dtype": "F32", "shape": [len(STORED)], "data_offsets": [0, len(data)]}
-    head = json.dumps({"weight": entry}).encode()
-    (root / "blob" / "w.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + data)
+    head, data = {}, b""
+    for name, (dtype, content) in STORED.items():
+        place = [len(data), len(data) + len(content)]
+        head[name] = {"dtype": dtype, "shape": [COUNT], "data_offsets": place}
+        data += content
+    text = json.dumps(head).encode()
+    (root / "blob" / "w.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)

@@ -59,7 +59,7 @@ class RunnerRole:
         artifacts: dict[str, str] | None = None,
         **changes: Any,
     ) -> Frame:
-        """Load a candidate; return the frame after `entering`."""
+        """Load a candidate; return the frame after `entering`, and after `constructing`."""
         layout = Layout()
         tree = layout.describe([] if init is None else init)
         layout.write(self.inputs)
@@ -81,7 +81,9 @@ class RunnerRole:
             **changes,
         }
         frame = self.role.ask("load", fields, b"".join(data for _, data in parts))
-        return self.role.receive() if frame.kind == "entering" else frame
+        while frame.kind in ("entering", "constructing"):
+            frame = self.role.receive()
+        return frame
 
     def fields(self, *args: Any, outputs: tuple[torch.Tensor, ...] = (), **changes: Any) -> Any:
         """Put arguments into the runner's memory and return the fields of a call."""

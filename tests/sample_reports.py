@@ -144,6 +144,13 @@ def failed(stage: str = "load") -> EvalReport:
     return report(Failed(stage=stage, reason="exception", message=message))
 
 
+def failed_constructor(exception: str = "RuntimeError") -> EvalReport:
+    outcome = Failed(
+        stage="construct", reason="exception", message="E: no device", exception=exception
+    )
+    return report(outcome)
+
+
 def rejected() -> EvalReport:
     finding = Finding(
         check="unused_kernels",

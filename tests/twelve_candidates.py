@@ -28,6 +28,38 @@ def reference(x):
         total = total + x
     return total
 '''
+MODULE = '''"""The same as a module, in KernelBench's format."""
+
+import os
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        {first}
+        total = torch.zeros_like(x)
+        for _ in range(8):
+            total = total + x
+        return total
+
+
+def get_inputs():
+    return [torch.randn(256, 1024)]
+
+
+def get_init_inputs():
+    return []
+'''
+WRAPPER = """
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return {name}(x)
+"""
 DEADLY = "os._exit(0)"
 """The first line of a reference that kills the judge, in a way that nothing can report."""
 FENCE = "```"
@@ -43,10 +75,35 @@ class Kind:
     deadly: bool = False
 
     @property
+    def source(self) -> str:
+        """The candidate; `{name}` in its code is the entry point. Prose is no code."""
+        return self.code.replace("{name}", self.name) or "I cannot do this.\n"
+
+    @property
+    def problem(self) -> str:
+        """The text of its problem."""
+        return PROBLEM.format(name=self.name, first=self._first)
+
+    @property
+    def module_problem(self) -> str:
+        """Its problem in KernelBench's format."""
+        return MODULE.format(first=self._first)
+
+    @property
+    def module_source(self) -> str:
+        """The candidate for it."""
+        return self.source + WRAPPER.format(name=self.name) if self.code else self.source
+
+    @property
+    def _first(self) -> str:
+        return DEADLY if self.deadly else "# Nothing else."
+
+    @property
     def reply(self) -> str:
-        """The reply of a model; `{name}` in its code is the entry point."""
-        code = self.code.replace("{name}", self.name)
-        return f"Here it is.\n\n{FENCE}python\n{code}\n{FENCE}\n" if code else "I cannot do this."
+        """The reply of a model."""
+        if not self.code:
+            return "I cannot do this."
+        return f"Here it is.\n\n{FENCE}python\n{self.source}\n{FENCE}\n"
 
 
 def _function(body: str, before: str = "") -> str:
@@ -126,18 +183,15 @@ def write_problems(folder: Path, chosen: tuple[Kind, ...] = TWELVE) -> Path:
     """Write a problem for each kind into a folder; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in chosen:
-        first = DEADLY if kind.deadly else "# Nothing else."
-        text = PROBLEM.format(name=kind.name, first=first)
-        (folder / f"{kind.name}.py").write_text(text, encoding="utf-8")
+        (folder / f"{kind.name}.py").write_text(kind.problem, encoding="utf-8")
     return folder
 
 
 def write_copies(folder: Path, count: int) -> Path:
     """Write the problem of the first kind several times; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = PROBLEM.format(name=TWELVE[0].name, first="# Nothing else.")
     for number in range(count):
-        (folder / f"p{number:02}.py").write_text(text, encoding="utf-8")
+        (folder / f"p{number:02}.py").write_text(TWELVE[0].problem, encoding="utf-8")
     return folder
 
 

@@ -1,8 +1,9 @@
 """`make gpu-bars`: run one bar of a GPU, print its table, and write JSON to the folder `OUT`.
 
-`KERNELBENCH` names the file with KernelBench's problems, one JSON line each. `aa`, `delta` and
-`agreement` read it. `LIGER` names the folder of liger-kernel, for `liger`. `DONE` names files of
-rows that earlier runs of `attacks` wrote, and `SEED` the seed of its generators.
+`KERNELBENCH` names the file with KernelBench's problems, one JSON line each. `aa`, `delta`,
+`agreement` and `integrations` read it. `LIGER` names the folder of liger-kernel, for `liger`.
+`DONE` names files of rows that earlier runs of `attacks` wrote, and `SEED` the seed of its
+generators.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks.gpu import (
     builds,
     coverage,
     faults,
+    integrations,
     known_delays,
     liger,
     memory,
@@ -45,7 +47,12 @@ OUTPUT_ONLY = {
     "paged": paged_sampling.run,
 }
 """Bars of which `run` takes the output folder."""
-WITH_PROBLEMS = {"aa": aa.run, "delta": known_delays.run, "agreement": agreement.run}
+WITH_PROBLEMS = {
+    "aa": aa.run,
+    "delta": known_delays.run,
+    "agreement": agreement.run,
+    "integrations": integrations.run,
+}
 """Bars of which `run` also takes the file of problems and a time limit."""
 PARTS = ("smoke", "corpus", "attacks", "calibrate", "scale", *OUTPUT_ONLY, *WITH_PROBLEMS)
 
@@ -59,7 +66,7 @@ def main() -> int:
         "--seconds",
         type=float,
         default=400.0,
-        help="time limit of aa, delta, agreement and attacks",
+        help="time limit of aa, delta, agreement, integrations and attacks",
     )
     parser.add_argument("--merge", nargs="+", type=Path, help="JSON files of runs of aa or liger")
     parser.add_argument("--cpu", action="store_true", help="scale: rehearse it without a GPU")

@@ -52,7 +52,8 @@ def _settings(turns: int) -> Config:
     return load(overrides=overrides, environ={})
 
 
-def _problems(count: int) -> list[Problem]:
+def copied_problems(count: int) -> list[Problem]:
+    """Return one problem several times, under different names."""
     one = find_problem("softmax")
     return [one.model_copy(update={"id": f"bars/softmax{number}"}) for number in range(count)]
 
@@ -79,10 +80,11 @@ def _verdict(request: EvalRequest) -> EvalReport:
     )
 
 
-def _turns(
-    folder: Path, problems: list[Problem], turns: int, retry_delay_s: float
+def played_turns(
+    folder: Path, problems: list[Problem], turns: int, evaluation_s: float
 ) -> Iterator[Turn]:
     settings = _settings(turns)
+    """Play a run in a folder, or resume it, with evaluations that wait `evaluation_s`."""
     session: SearchRun
     if (folder / EVENTS).exists():
         session = resume_session(folder, settings)
@@ -90,7 +92,7 @@ def _turns(
         session = begin_session(folder, STARTED, problems, settings)
 
     def evaluate(request: EvalRequest) -> EvalReport:
-        time.sleep(retry_delay_s)
+        time.sleep(evaluation_s)
         return _verdict(request)
 
     known = {problem.id: problem for problem in problems}
@@ -122,7 +124,9 @@ def overhead() -> list[Bar]:
     total = PROBLEMS * TURNS
     with tempfile.TemporaryDirectory() as place:
         start, marks = time.monotonic(), []
-        for number, _ in enumerate(_turns(Path(place), _problems(PROBLEMS), TURNS, 0.0), start=1):
+        for number, _ in enumerate(
+            played_turns(Path(place), copied_problems(PROBLEMS), TURNS, 0.0), start=1
+        ):
             if number % (total // 10) == 0:
                 marks.append(_resident_mib())
                 print(f"{number} turns, {marks[-1]:.0f} MiB", flush=True)
@@ -186,7 +190,7 @@ def kills() -> list[Bar]:
         undisturbed, disturbed = Path(place) / "undisturbed", Path(place) / "killed"
         for folder in (undisturbed, disturbed):
             folder.mkdir()
-        for _ in _turns(undisturbed, _problems(KILL_PROBLEMS), KILL_TURNS, 0.0):
+        for _ in played_turns(undisturbed, copied_problems(KILL_PROBLEMS), KILL_TURNS, 0.0):
             pass
         made = _killed(disturbed)
         wanted, seen = _facts(undisturbed), _facts(disturbed)
@@ -205,5 +209,5 @@ def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
 
 if __name__ == "__main__":
     target, pause = Path(sys.argv[1]), float(sys.argv[2])
-    for _ in _turns(target, _problems(KILL_PROBLEMS), KILL_TURNS, pause):
+    for _ in played_turns(target, copied_problems(KILL_PROBLEMS), KILL_TURNS, pause):
         pass

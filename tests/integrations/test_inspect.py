@@ -80,9 +80,7 @@ def test_each_of_twelve_candidates_gets_its_cell_and_means_equal_the_report(plac
         for name, score in scores.items()
     }
     assert scores["correct"]["unscored_samples"] == 1
-    assert values["correct"]["mean"] == pytest.approx(
-        numbers["correct"] / numbers["counted"], abs=1e-9
-    )
+    assert values["correct"]["mean"] == pytest.approx(numbers["correct_share"], abs=1e-9)
     for ours, theirs in (("mean", "fast_p"), ("low_95", "low"), ("high_95", "high")):
         assert values["fast_p"][ours] == pytest.approx(fast_1[theirs], abs=1e-9)
     assert values["fast_p_sure"]["mean"] == pytest.approx(fast_1["believed"], abs=1e-9)

@@ -161,7 +161,7 @@ def test_a_candidate_that_always_builds_another_extension_fails(bench, monkeypat
     report = judged(bench, HEAD + changed)
 
     assert isinstance(report.outcome, Failed)
-    assert (report.outcome.stage, report.outcome.reason) == ("load", "build")
+    assert (report.outcome.stage, report.outcome.reason) == ("construct", "build")
     assert "extensions after its import" in report.outcome.message
     assert len(repeats(bench)) == 2
 

@@ -32,6 +32,11 @@ WORK = "def work(x):\n    "
 CLOSES = "import os\nfor fd in range(3, 64):\n    try: os.close(fd)\n    except OSError: 0\n"
 
 
+def constructor(statement: str) -> str:
+    """Return a candidate whose import succeeds and whose constructor runs a statement."""
+    return f"class work:\n    def __init__(self):\n        {statement}\n"
+
+
 def asked(source: str) -> EvalRequest:
     """Return a request for source that need not define an entry point."""
     plain = request(RIGHT, limits=SHORT)
@@ -48,6 +53,9 @@ def asked(source: str) -> EvalRequest:
         ("import os\nos._exit(0)\n" + RIGHT, "load", "unexpected_exit"),
         ("raise SystemExit\n" + RIGHT, "load", "unexpected_exit"),
         ("while True: 0\n" + RIGHT, "load", "timeout"),
+        (constructor("raise RuntimeError('lost')"), "construct", "exception"),
+        (constructor("import os; os._exit(0)"), "construct", "unexpected_exit"),
+        (constructor("while True: 0"), "construct", "timeout"),
         (WORK + "raise KeyError('lost')\n", "correctness", "exception"),
         (WORK + "import os; os._exit(7)\n", "correctness", "unexpected_exit"),
         (WORK + "import os, signal; os.kill(os.getpid(), 9)\n", "correctness", "crash"),

@@ -146,6 +146,11 @@ TABLE = {
     ),
     "constructor": (
         {"kernel_code": KERNEL.format(body=GOOD).replace("self.bias = bias", "raise RuntimeError")},
+        ("completed", True, False, False, "RUNTIME_ERROR"),
+        ("completed", True, False, False, "RUNTIME_ERROR"),
+    ),
+    "constructor with another exception": (
+        {"kernel_code": KERNEL.format(body=GOOD).replace("self.bias = bias", "raise ValueError")},
         ("failed", False, False, False, "COMPILATION_ERROR"),
         ("failed", False, False, False, "COMPILATION_ERROR"),
     ),

@@ -55,14 +55,14 @@ def command(source: str, traces: str, solution: str | None, **given: Any) -> int
     with Progress("flashinfer", verbose=given["verbose"]) as progress:
         for judged in _judged(pairs, settings, Path(traces), progress):
             done.append(judged)
-            progress.note(f"{judged.solution}, {judged.workload}: {judged.why}")
+            progress.note(f"{judged.solution}, {judged.workload}: {judged.verdict}: {judged.why}")
     made = table("solution", "workload", "verdict", "status")
     rows = [_row(item) for item in done]
     for row in rows:
         made.add_row(*(printable(row[name] or "no trace") for name in list(row)[:4]))
     show_result(given["as_json"], rows, made)
     print_line(f"{sum(1 for item in done if item.trace)} traces of {len(done)} are in {traces}")
-    unjudged = any(item.report.verdict == "unjudged" for item in done)
+    unjudged = any(item.verdict == "unjudged" for item in done)
     return NoVerdict.exit_code if unjudged else 0
 
 
@@ -105,7 +105,7 @@ def _row(item: JudgedSolution) -> dict[str, str | None]:
     return {
         "solution": item.solution,
         "workload": item.workload,
-        "verdict": item.report.verdict,
+        "verdict": item.verdict,
         "status": item.trace["evaluation"]["status"] if item.trace else None,
-        "report": str(item.folder),
+        "report": str(item.folder) if item.folder else None,
     }

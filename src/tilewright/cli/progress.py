@@ -27,6 +27,7 @@ STAGES: dict[str, str] = {
     Stage.START_JUDGE: "starting the judge",
     Stage.CHECK_PROBLEM: "checking the problem itself",
     Stage.LOAD: "loading the candidate",
+    Stage.CONSTRUCT: "constructing the candidate",
     Stage.CORRECTNESS: "comparing outputs",
     Stage.TRACE: "listing kernels",
     Stage.TIMING: "timing",

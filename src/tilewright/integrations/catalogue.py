@@ -45,7 +45,7 @@ INTEGRATIONS = (
         name="kernelbench",
         tool="KernelBench",
         package="kernelbench",
-        tested="0.2.0.dev0 at 423217d: its analysis script, and its evaluator on a CPU",
+        tested="0.2.0.dev0 at 423217d: its analysis script, and 240 pairs by its evaluator",
         module="tilewright.integrations.kernelbench",
         use="from tilewright.integrations.kernelbench import eval_kernel_against_ref",
         maps=(
@@ -59,7 +59,7 @@ INTEGRATIONS = (
         ),
         loses=(
             "the interval and the findings are in `metadata` alone",
-            "a constructor that raises `RuntimeError` is not compiled here, and compiled there",
+            "an extension that its constructor cannot build: not compiled here, compiled there",
             "`rejected` looks like a wrong output in the fields, and `metadata` tells them apart",
         ),
     ),

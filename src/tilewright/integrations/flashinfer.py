@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.config import Config
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, InfrastructureError, ProblemError
 from tilewright.executors.base import Progress
 from tilewright.integrations.kept_report import judge_and_keep
 from tilewright.integrations.verdict_table import FLASHINFER, row_of
@@ -67,14 +67,12 @@ class JudgedSolution:
 
     solution: str
     workload: str
-    report: EvalReport
-    folder: Path
-    trace: dict[str, Any] | None
-
-    @property
-    def why(self) -> str:
-        """Why there is no trace, in words."""
-        return f"{self.report.verdict}: {reason_of(self.report)}"
+    verdict: str
+    why: str
+    """The reason of the verdict, in words."""
+    folder: Path | None = None
+    """The run folder with the report; `None`: the evaluation gave none."""
+    trace: dict[str, Any] | None = None
 
 
 def read_solutions(source: Path, skipped: list[str]) -> Iterator[Mapping[str, Any]]:
@@ -141,13 +139,22 @@ def judge_solution(
     settings: Config,
     progress: Progress | None = None,
 ) -> Iterator[JudgedSolution]:
-    """Judge a solution on each workload of its definition, and yield each result at once."""
+    """Judge a solution on each workload of its definition, and yield each result at once.
+
+    An evaluation that gives no report, for example because its judge was lost, ends no other one.
+    """
     for workload in definition.workloads:
         candidate = candidate_of(solution, definition, workload)
         problem = problem_of(replace(definition, workloads=(workload,)), definition.name)
-        kept = judge_and_keep(build_request(candidate, problem, settings), settings, progress)
-        trace = trace_of(kept.report, definition.name, workload, solution["name"], kept.folder)
-        yield JudgedSolution(solution["name"], workload["uuid"], kept.report, kept.folder, trace)
+        names = (solution["name"], workload["uuid"])
+        try:
+            kept = judge_and_keep(build_request(candidate, problem, settings), settings, progress)
+        except (InfrastructureError, ProblemError) as error:
+            yield JudgedSolution(*names, "unjudged", str(error))
+            continue
+        report, why = kept.report, reason_of(kept.report)
+        trace = trace_of(report, definition.name, workload, solution["name"], kept.folder)
+        yield JudgedSolution(*names, report.verdict, why, kept.folder, trace)
 
 
 def trace_of(

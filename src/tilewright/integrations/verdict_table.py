@@ -7,13 +7,9 @@ from enum import StrEnum
 from typing import Literal, assert_never
 
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected, Unjudged
-from tilewright.records.codes import FailureReason, Stage
+from tilewright.records.codes import FailureReason
 from tilewright.records.events import EvalSummary
-
-BEFORE_RUNNING = (
-    *(Stage.BUILD, Stage.PREPARE_JUDGE, Stage.START_JUDGE, Stage.CHECK_PROBLEM, Stage.LOAD),
-)
-"""Stages in which no call of the candidate has begun."""
+from tilewright.scoring.benchmarks.compiled import BEFORE_FIRST_CALL, fails_like_a_call
 
 
 class Ours(StrEnum):
@@ -23,6 +19,7 @@ class Ours(StrEnum):
     CORRECT_NOT_TIMED = "correct, not timed"
     INCORRECT = "incorrect"
     FAILED_BUILD = "failed before its first call"
+    FAILED_CONSTRUCTOR = "`RuntimeError` in its constructor"
     FAILED_RUN = "failed in a call"
     FAILED_TIME = "failed: timeout in a call"
     REJECTED = "rejected"
@@ -94,6 +91,7 @@ GPU_MODE: dict[Ours, GpuModeCell] = {
     Ours.CORRECT_NOT_TIMED: GpuModeCell(True),
     Ours.INCORRECT: GpuModeCell(False, "expected value", 112),
     Ours.FAILED_BUILD: GpuModeCell(False, "error", 1),
+    Ours.FAILED_CONSTRUCTOR: GpuModeCell(False, "error", 1),
     Ours.FAILED_RUN: GpuModeCell(False, "error", 1),
     Ours.FAILED_TIME: GpuModeCell(False, "error", 114),
     Ours.REJECTED: GpuModeCell(False, "finding", 112),
@@ -120,6 +118,7 @@ FLASHINFER: dict[Ours, FlashInferCell] = {
     Ours.CORRECT_NOT_TIMED: FlashInferCell(None, "because it requires a time"),
     Ours.INCORRECT: FlashInferCell("INCORRECT", "with `_SHAPE`, `_DTYPE` or `_NUMERICAL`"),
     Ours.FAILED_BUILD: FlashInferCell("COMPILE_ERROR"),
+    Ours.FAILED_CONSTRUCTOR: FlashInferCell("RUNTIME_ERROR"),
     Ours.FAILED_RUN: FlashInferCell("RUNTIME_ERROR"),
     Ours.FAILED_TIME: FlashInferCell("TIMEOUT"),
     Ours.REJECTED: FlashInferCell("RUNTIME_ERROR", "with the finding in `log`"),
@@ -146,6 +145,9 @@ TABLE: dict[Ours, VerdictRow] = {
     Ours.FAILED_BUILD: VerdictRow(
         KernelBenchCell(False, False, metadata="compilation_error"), PytestCell("fails")
     ),
+    Ours.FAILED_CONSTRUCTOR: VerdictRow(
+        KernelBenchCell(True, False, metadata="runtime_error"), PytestCell("fails")
+    ),
     Ours.FAILED_RUN: VerdictRow(
         KernelBenchCell(True, False, metadata="runtime_error"), PytestCell("fails")
     ),
@@ -166,7 +168,9 @@ def row_of(report: EvalReport) -> Ours:
             return Ours.CORRECT_NOT_TIMED if report.speedup is None else Ours.CORRECT_TIMED
         case Incorrect():
             return Ours.INCORRECT
-        case Failed(stage=stage) if stage in BEFORE_RUNNING:
+        case Failed() as failed if fails_like_a_call(failed.stage, failed.exception):
+            return Ours.FAILED_CONSTRUCTOR
+        case Failed(stage=stage) if stage in BEFORE_FIRST_CALL:
             return Ours.FAILED_BUILD
         case Failed(reason=FailureReason.TIMEOUT):
             return Ours.FAILED_TIME
@@ -187,7 +191,9 @@ def row_of_summary(summary: EvalSummary) -> Ours:
             return Ours.CORRECT_NOT_TIMED if summary.speedup is None else Ours.CORRECT_TIMED
         case "incorrect":
             return Ours.INCORRECT
-        case "failed" if summary.stage in BEFORE_RUNNING:
+        case "failed" if fails_like_a_call(summary.stage, summary.exception):
+            return Ours.FAILED_CONSTRUCTOR
+        case "failed" if summary.stage in BEFORE_FIRST_CALL:
             return Ours.FAILED_BUILD
         case "failed" if summary.code == FailureReason.TIMEOUT:
             return Ours.FAILED_TIME
@@ -222,6 +228,7 @@ HARNESSES: dict[Ours, HarnessCell] = {
     Ours.CORRECT_NOT_TIMED: HarnessCell("without speed"),
     Ours.INCORRECT: HarnessCell("zero"),
     Ours.FAILED_BUILD: HarnessCell("zero"),
+    Ours.FAILED_CONSTRUCTOR: HarnessCell("zero"),
     Ours.FAILED_RUN: HarnessCell("zero"),
     Ours.FAILED_TIME: HarnessCell("zero"),
     Ours.REJECTED: HarnessCell("zero"),
@@ -250,6 +257,7 @@ INSPECT: dict[Ours, InspectCell] = {
     Ours.CORRECT_NOT_TIMED: InspectCell(1, None),
     Ours.INCORRECT: InspectCell(0, "zero"),
     Ours.FAILED_BUILD: InspectCell(0, "zero"),
+    Ours.FAILED_CONSTRUCTOR: InspectCell(0, "zero"),
     Ours.FAILED_RUN: InspectCell(0, "zero"),
     Ours.FAILED_TIME: InspectCell(0, "zero"),
     Ours.REJECTED: InspectCell(0, "zero"),
@@ -288,6 +296,7 @@ KERNELGYM: dict[Ours, KernelGymCell] = {
     Ours.CORRECT_NOT_TIMED: KernelGymCell("completed", True, True, None),
     Ours.INCORRECT: KernelGymCell("completed", True, False, "CORRECTNESS_ERROR"),
     Ours.FAILED_BUILD: KernelGymCell("failed", False, False, "COMPILATION_ERROR"),
+    Ours.FAILED_CONSTRUCTOR: KernelGymCell("completed", True, False, "RUNTIME_ERROR"),
     Ours.FAILED_RUN: KernelGymCell("completed", True, False, "RUNTIME_ERROR"),
     Ours.FAILED_TIME: KernelGymCell("failed", True, False, "TIMEOUT_ERROR"),
     Ours.REJECTED: KernelGymCell("completed", True, False, None, unused=True),

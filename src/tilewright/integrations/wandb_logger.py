@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,12 @@ def _size(folder: Path, key: str) -> int:
     return 0 if newest is None else newest.st_size
 
 
+def _check_space(folder: Path, count: int) -> None:
+    """Raise `OSError` if a file of this many bytes has no place in a folder."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(count))
+
+
 class _Wandb:
     def __init__(self, run: Any) -> None:  # noqa: ANN401 - wandb's run
         self.key = str(run.id)
@@ -65,7 +72,9 @@ class _Wandb:
         # wandb writes in a process of its own, which ends later and whose errors stay there.
         folder = Path(self._run.settings.sync_dir).parent
         end = time.monotonic() + WRITE_S
-        while _size(folder, self.key) < self._least_bytes:
+        while (missing := self._least_bytes - _size(folder, self.key)) > 0:
+            # At once if the disk is full: the end of a run should not wait for it.
+            _check_space(folder, missing)
             if time.monotonic() > end:
                 raise OSError(errno.EIO, f"the file of run {self.key} in {folder} is incomplete")
             time.sleep(0.05)

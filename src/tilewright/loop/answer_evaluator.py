@@ -178,6 +178,7 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
         # Only some outcomes have these fields.
         code=getattr(report.outcome, "kind", None) or getattr(report.outcome, "reason", None),
         stage=getattr(report.outcome, "stage", None),
+        exception=getattr(report.outcome, "exception", None),
         inputs=getattr(report.outcome, "inputs", None),
         speedup=report.speedup if timed else None,
         low=report.speedup_low if timed else None,

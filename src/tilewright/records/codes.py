@@ -92,6 +92,8 @@ class Stage(StrEnum):
     START_JUDGE = "start_judge"
     CHECK_PROBLEM = "check_problem"
     LOAD = "load"
+    CONSTRUCT = "construct"
+    """The part of `load` after the import, of failures alone: its time is part of `load`."""
     CORRECTNESS = "correctness"
     TRACE = "trace"
     TIMING = "timing"

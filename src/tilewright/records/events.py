@@ -68,6 +68,8 @@ class EvalSummary(Record):
     """Its code; `None`: the candidate is correct or rejected, or no evaluation ended."""
     stage: Stage | None = None
     """The stage in which the candidate failed."""
+    exception: str | None = None
+    """Name of the nearest built-in class of the exception by which it failed."""
     inputs: InputOrigin | None = None
     """Where the inputs came from on which an output was incorrect."""
     speedup: float | None = Field(default=None, gt=0)

@@ -64,6 +64,9 @@ class Failed(Record):
     stage: Stage
     reason: FailureReason
     message: str
+    exception: str | None = None
+    """Name of the nearest built-in class of its exception, such as `RuntimeError`. `None`: it
+    raised none, or the report is older than this field."""
 
 
 class Rejected(Record):

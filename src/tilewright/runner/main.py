@@ -8,6 +8,7 @@ expected value, input seed, tolerance or number of trials.
 from __future__ import annotations
 
 import atexit
+import builtins
 import contextlib
 import ctypes
 import gc
@@ -39,6 +40,11 @@ OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 """Folder of this program, whose frames tell the author of a candidate nothing."""
 MAX_MESSAGE, MAX_TRACEBACK_LINES = 4000, 12
 """Characters of a reported error message; lines of its traceback."""
+_BUILTIN_EXCEPTIONS = frozenset(
+    one
+    for one in vars(builtins).values()
+    if isinstance(one, type) and issubclass(one, BaseException)
+)
 _malloc_trim = ctypes.CDLL(None).malloc_trim
 
 
@@ -103,6 +109,7 @@ class RunnerProcess:
         module = python.import_file(paths[fields["files"][0]["path"]])
         function = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
         if isinstance(function, type):
+            self.channel.send("constructing")
             init = build(fields["init"], self.memory.private_copy(), 0)
             torch.manual_seed(fields["init_seed"])
             function = function(**init) if isinstance(init, dict) else function(*init)
@@ -274,11 +281,25 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         ]
     except BaseException:  # noqa: BLE001 - so may anything that it patched
         lines = []
-    report = {"type": type(error).__name__[:200], "message": message, "traceback": lines}
+    report = {
+        "type": type(error).__name__[:200],
+        "builtin": _builtin_of(error),
+        "message": message,
+        "traceback": lines,
+    }
     # By its exact type: a subclass of the candidate could raise anything here.
     if type(error) is ModuleNotFoundError and isinstance(error.name, str):
         report["missing"] = error.name[:200]
     return report
+
+
+def _builtin_of(error: BaseException) -> str:
+    """Return the name of the nearest built-in class of an exception."""
+    try:
+        classes = (one.__name__ for one in type(error).__mro__ if one in _BUILTIN_EXCEPTIONS)
+        return next(classes, "")
+    except BaseException:  # noqa: BLE001 - a metaclass of the candidate may raise anything
+        return ""
 
 
 def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - sys.modules may hold any object

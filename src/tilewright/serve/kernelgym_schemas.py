@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.codes import FailureReason
-from tilewright.scoring.benchmarks.kernelgym import BEFORE_RUNNING, by_kernelgym, runtimes
+from tilewright.scoring.benchmarks.kernelgym import by_kernelgym, is_compiled, runtimes
 from tilewright.serve.store.tables import Task
 
 Answer = dict[str, Any]
@@ -102,7 +102,7 @@ def _strict_answer(report: EvalReport) -> Answer:
             found["decoy_kernel"] = True
             found["error_message"] = "; ".join(item.summary for item in outcome.findings)
         case Failed():
-            built = outcome.stage not in BEFORE_RUNNING
+            built = is_compiled(outcome)
             late = outcome.reason == FailureReason.TIMEOUT
             found |= {"compiled": built, "status": "completed" if built and not late else "failed"}
             code = "RUNTIME_ERROR" if built else "COMPILATION_ERROR"

@@ -32,6 +32,39 @@ def test_scripts_hold_no_expressions_and_name_inputs_that_there_are():
     assert STEPS["Keep the reports"]["if"] == "always()"
 
 
+def as_workflow() -> dict[str, object]:
+    """Return the action as a workflow of one job, the form that actionlint reads."""
+    inputs = {
+        name: {
+            "type": "string",
+            **{key: item[key] for key in ("required", "default") if key in item},
+        }
+        for name, item in ACTION["inputs"].items()
+    }
+    job = {"runs-on": "ubuntu-latest", "steps": ACTION["runs"]["steps"]}
+    outputs = {name: item["value"] for name, item in ACTION["outputs"].items()}
+    return {
+        "on": {"workflow_call": {"inputs": inputs}},
+        "jobs": {"one": job | {"outputs": outputs}},
+    }
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="not shown: actionlint is not here")
+def test_actionlint_finds_nothing(tmp_path):
+    path = tmp_path / "workflow.yml"
+    path.write_text(yaml.safe_dump(as_workflow(), sort_keys=False))
+    done = subprocess.run(["actionlint", str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="not shown: shellcheck is not here")
+@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if "run" in step])
+def test_shellcheck_finds_nothing(name):
+    command = ["shellcheck", "--shell=bash", "-"]
+    done = subprocess.run(command, input=STEPS[name]["run"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 class Job:
     """A repository on which the steps run, and what they wrote. Lifetime: one test."""
 

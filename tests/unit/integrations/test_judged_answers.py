@@ -27,6 +27,7 @@ from tilewright.scoring.rewards import REWARDS
 REPORTS = [
     *(reports.correct(), reports.report(Correct()), reports.incorrect(), reports.rejected()),
     *(reports.failed("build"), reports.failed("load"), reports.failed("correctness")),
+    *(reports.failed_constructor(name) for name in ("RuntimeError", "TypeError")),
     reports.report(Failed(stage="correctness", reason="timeout", message="20 s")),
     reports.unjudged(),
 ]

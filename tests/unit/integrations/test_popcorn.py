@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from pathlib import Path
 
 import pytest
 
 from tests.gpumode_tasks import write_task
 from tilewright.integrations.popcorn import time_text
+from tilewright.problems.sets.gpumode import SET
 
 
 @pytest.mark.slow
@@ -50,3 +54,15 @@ def test_times_have_the_units_of_the_bot():
     assert [time_text(value) for value in (1500.0, 2500.0, 3e6, 25e6)] == [
         *("1500.0 ns", "2.50 \N{MICRO SIGN}s", "3.00 ms", "25.0 ms"),
     ]
+
+
+def test_every_task_of_a_clone_is_read_or_refused_by_name():
+    clone = os.environ.get("GPUMODE_CLONE")
+    if not clone:
+        pytest.skip("not shown: GPUMODE_CLONE names no clone of reference-kernels")
+    tasks = {path.parent.name for path in Path(clone).glob("problems/**/task.yml")}
+    found = SET.read(Path(clone), "")
+    assert len(found.problems) >= 30
+    assert len(found.problems) + len(found.skipped) == 42
+    assert {problem.id.rpartition("/")[2] for problem in found.problems} <= tasks
+    assert all(re.search(r"/problems/\S+/\S+: \w+", text) for text in found.skipped), found.skipped

@@ -14,6 +14,10 @@ ROWS = [
     (reports.incorrect(), Ours.INCORRECT),
     (reports.failed("build"), Ours.FAILED_BUILD),
     (reports.failed("load"), Ours.FAILED_BUILD),
+    (reports.failed_constructor("RuntimeError"), Ours.FAILED_CONSTRUCTOR),
+    (reports.failed_constructor("NotImplementedError"), Ours.FAILED_CONSTRUCTOR),
+    (reports.failed_constructor("TypeError"), Ours.FAILED_BUILD),
+    (reports.failed("construct"), Ours.FAILED_BUILD),
     (reports.failed("correctness"), Ours.FAILED_RUN),
     (reports.failed("timing"), Ours.FAILED_RUN),
     (

@@ -44,6 +44,23 @@ def test_any_exception_while_loading_is_an_error_report(runner, statement, kind)
     assert runner.load({"candidate.py": DOUBLE}).kind == "loaded"
 
 
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("raise NotImplementedError", "NotImplementedError"),
+        ("import torch\nraise torch.OutOfMemoryError('x')", "RuntimeError"),
+        ("class Mine(ValueError, KeyError): pass\nraise Mine", "ValueError"),
+        (
+            "class Meta(type):\n    __mro__ = property(lambda self: 1 / 0)\n"
+            "class Mine(Exception, metaclass=Meta): pass\nraise Mine",
+            "",
+        ),
+    ],
+)
+def test_the_nearest_built_in_class_of_an_exception_is_named(runner, statement, name):
+    assert said(runner.load({"candidate.py": statement})).builtin == name
+
+
 def test_a_missing_module_is_named(runner):
     assert said(runner.load({"candidate.py": "import one.two"})).missing == "one"
     own = "class Mine(ModuleNotFoundError): pass\nraise Mine('x', name='one')"

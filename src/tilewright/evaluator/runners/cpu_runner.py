@@ -10,12 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator.processes import process_tree
 from tilewright.evaluator.processes.forkserver_client import Child
-from tilewright.evaluator.processes.process_tree import (
-    NO_PROCESSES_TIMEOUT_S,
-    STOPPED_S,
-    signal_name,
-)
 from tilewright.evaluator.processes.process_tree import waited_s as own_waited_s
 from tilewright.evaluator.runners.build_requests import BuildRequests
 from tilewright.evaluator.runners.cpu_accounting import CallReadings, call_s
@@ -195,7 +191,11 @@ class Runner:
         self.stage = Stage.LOAD
         self._expect("entering", self.ask("load", fields, body=body))
         self.entered = True
-        frame = self.receive(time.monotonic() + self.limits.load_s, self.limits.load_s)
+        deadline = time.monotonic() + self.limits.load_s
+        frame = self.receive(deadline, self.limits.load_s)
+        if frame.kind == "constructing":
+            self.stage = Stage.CONSTRUCT
+            frame = self.receive(deadline, self.limits.load_s)
         self._expect("loaded", frame)
         try:
             self.entries = read_weights(frame.body) if frame.body else b""
@@ -274,14 +274,14 @@ class Runner:
 
     def _stop(self) -> None:
         if not self.child.tree.freeze():
-            message = f"SIGSTOP did not stop it within {STOPPED_S:g} s"
+            message = f"SIGSTOP did not stop it within {process_tree.STOPPED_S:g} s"
             outcome = Failed(stage=self.stage, reason=FailureReason.TIMEOUT, message=message)
             raise self._attributed(outcome, repeatable=True)
 
     def forbid_processes(self) -> None:
         """Refuse new processes of this runner, and end those that it started."""
         if not self.child.forbid_processes():
-            limit = f"{NO_PROCESSES_TIMEOUT_S:g} s"
+            limit = f"{process_tree.NO_PROCESSES_TIMEOUT_S:g} s"
             message = f"its other processes were not gone {limit} after they were killed"
             raise self._failed(FailureReason.TIMEOUT, message)
         self._cpu_before = self.child.tree.cpu_s()
@@ -360,7 +360,7 @@ class Runner:
         if status is None:
             return self._failed(FailureReason.PROTOCOL_VIOLATION, "it closed its channel")
         if os.WIFSIGNALED(status):
-            message = f"killed by {signal_name(os.WTERMSIG(status))}"
+            message = f"killed by {process_tree.signal_name(os.WTERMSIG(status))}"
             return self._failed(FailureReason.CRASH, message)
         message = f"it ended itself with exit code {os.WEXITSTATUS(status)}"
         return self._failed(FailureReason.UNEXPECTED_EXIT, message)

@@ -5,6 +5,7 @@ Anything else that a runner sends is a protocol error of the candidate.
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
 from typing import Annotated, TypeVar
@@ -148,6 +149,8 @@ class ErrorReport(SelfReported):
 
     during: Text
     type: Text
+    builtin: Text = ""
+    """Name of the nearest built-in class of the exception."""
     message: Text
     traceback: list[Text] = Field(max_length=64)
     missing: Text = ""
@@ -210,4 +213,12 @@ def failure_of(report: ErrorReport, stage: Stage) -> Failed:
         reason = FailureReason.OUT_OF_MEMORY
     elif report.type in ("SystemExit", "KeyboardInterrupt"):
         reason = FailureReason.UNEXPECTED_EXIT
-    return Failed(stage=stage, reason=reason, message=report.described())
+    exception = report.builtin if is_builtin_exception(report.builtin) else None
+    message = report.described()
+    return Failed(stage=stage, reason=reason, exception=exception, message=message)
+
+
+def is_builtin_exception(name: str) -> bool:
+    """Tell whether Python has a built-in exception of this name."""
+    found = getattr(builtins, name, None)
+    return isinstance(found, type) and issubclass(found, BaseException)

@@ -16,14 +16,12 @@ from tilewright.errors import ConfigError
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.base import Record
 from tilewright.records.codes import FailureReason, FindingCode, Stage
+from tilewright.scoring.benchmarks.compiled import BEFORE_FIRST_CALL, fails_like_a_call
 from tilewright.scoring.paired_times import geometric_mean_times
 
 Code = Literal[
     "COMPILATION_ERROR", "RUNTIME_ERROR", "CORRECTNESS_ERROR", "TIMEOUT_ERROR", "UNJUDGED"
 ]
-BEFORE_RUNNING = (
-    *(Stage.BUILD, Stage.PREPARE_JUDGE, Stage.START_JUDGE, Stage.CHECK_PROBLEM, Stage.LOAD),
-)
 AFTER_CORRECTNESS = (Stage.LAUNCH_SUPPRESSION, Stage.TIMING, Stage.SHUTDOWN)
 """Stages that follow a positive result of the correctness stage."""
 
@@ -90,12 +88,18 @@ def by_kernelgym(report: EvalReport) -> KernelGym:
             return KernelGym(status="failed", compiled=False, code="TIMEOUT_ERROR")
         case Failed(stage=stage) if stage in AFTER_CORRECTNESS:
             return _right(report)
-        case Failed(stage=stage) if stage in BEFORE_RUNNING:
+        case Failed() as failed if not is_compiled(failed):
             return KernelGym(status="failed", compiled=False, code="COMPILATION_ERROR")
         case Failed():
             return KernelGym(code="RUNTIME_ERROR")
         case _:
             return KernelGym(status="failed", compiled=False, code="UNJUDGED")
+
+
+def is_compiled(failed: Failed) -> bool:
+    """Tell whether KernelGYM calls a failed candidate compiled."""
+    early = failed.stage in BEFORE_FIRST_CALL
+    return not early or fails_like_a_call(failed.stage, failed.exception)
 
 
 def _right(report: EvalReport) -> KernelGym:

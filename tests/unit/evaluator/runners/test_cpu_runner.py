@@ -307,6 +307,31 @@ def test_the_first_report_of_address_and_memory_is_final():
     peer.close()
 
 
+@pytest.mark.parametrize(
+    ("sent", "stage", "reason"),
+    [
+        (("error",), "load", "exception"),
+        (("constructing", "error"), "construct", "exception"),
+        (("constructing", "constructing"), "construct", "protocol_violation"),
+        (("loaded", "constructing"), None, None),
+    ],
+)
+def test_a_failure_after_the_import_has_a_stage_of_its_own(sent, stage, reason):
+    runner, peer = connected()
+    error = {"during": "load", "type": "E", "message": "m", "traceback": []}
+    for kind in ("entering", *sent):
+        peer.send(kind, error if kind == "error" else {})
+    if stage is None:
+        runner.load(LOAD, b"")
+        assert runner.stage == "load"
+    else:
+        with pytest.raises(EvaluationEnded) as ended:
+            runner.load(LOAD, b"")
+        assert (ended.value.outcome.stage, ended.value.outcome.reason) == (stage, reason)
+    runner.close()
+    peer.close()
+
+
 def test_a_runner_that_hides_its_memory_has_failed():
     runner, peer = connected()
     runner.entered = True

@@ -271,6 +271,14 @@ def test_a_failure_reason_follows_the_exception_type(type_, message, reason):
     assert failure_of(said, "correctness").reason == reason
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"), [("KeyError", "KeyError"), ("Mine", None), ("print", None), ("", None)]
+)
+def test_a_failure_keeps_the_name_of_a_built_in_exception_alone(said, kept):
+    report = ErrorReport(during="load", type="Mine", builtin=said, message="", traceback=[])
+    assert failure_of(report, "construct").exception == kept
+
+
 def test_a_failed_allocation_is_told_in_plain_words_first():
     raw = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
     raw += "160000000000 bytes. Error code 12"
