@@ -96,8 +96,10 @@ def test_kernelgym_answers_with_the_cell(server, kind: Kind):
     assert (found["speedup"] > 0) == any(cell.timed for cell in cells)
 
 
+@pytest.mark.nightly
 @EACH
 def test_kernelbench_returns_the_cell(kind: Kind, tmp_path):
+    """Shorter, over stored reports: tests/unit/integrations/test_kernelbench.py."""
     changes = [*SETTINGS[:3], f"home={tmp_path / 'home'}", f"runs={tmp_path / 'runs'}"]
 
     def judged():
@@ -145,8 +147,10 @@ check_implementation = make_match_reference(ref_kernel)
 QUICK = [word for setting in SETTINGS[:3] for word in ("--set", setting)]
 
 
+@pytest.mark.nightly
 @EACH
 def test_popcorn_ends_as_the_cell_says(kind: Kind, tmp_path, run):
+    """Shorter, over stored reports: tests/unit/integrations/test_popcorn.py."""
     first = "__import__('os')._exit(0)" if kind.deadly else "pass"
     yml = YML.replace('  - {"rows": 5, "scales": [1, 2], "seed": 2}\n', "")
     folder = write_task(tmp_path / "clone", yml=yml, reference=TASK_REFERENCE.format(first=first))
@@ -167,7 +171,9 @@ def test_popcorn_ends_as_the_cell_says(kind: Kind, tmp_path, run):
     assert (CLOCK in lines) == (cell.shows == "durations")
 
 
+@pytest.mark.nightly
 def test_flashinfer_traces_have_the_statuses_of_the_cells(tmp_path, run):
+    """Shorter, over stored reports: tests/unit/integrations/test_flashinfer.py."""
     for part in ("definitions", "solutions", "workloads"):
         (tmp_path / part).mkdir()
     spec = {"shape": ["rows", "cols"], "dtype": "float32"}
@@ -219,8 +225,10 @@ def test_{name}(kernel):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_pytest_ends_each_test_as_its_cell_says(tmp_path):
+    """Shorter, with one kernel: tests/unit/integrations/test_pytest_plugin.py."""
     lines = ["import pytest\n"]
     for kind in TWELVE:
         (tmp_path / f"{kind.name}.py").write_text(kind.problem)
