@@ -23,7 +23,20 @@ COMPARISON = planted(
     ),
 )
 
+WIDENED = "return wrong > max(TAIL_SHARE, FEW) * output.numel() + 1"
 JUDGE = (
+    *planted(
+        "evaluator/judge/wider_tolerance.py",
+        "tests/property/test_comparison_parts.py",
+        ("no wrong output gets a wider tolerance", WIDENED, "return True"),
+        ("each wrong output gets a wider tolerance", WIDENED, "return False"),
+        ("one wrong element excludes a wider tolerance", WIDENED, "return wrong > 0"),
+        (
+            "an error that sensitivity explains excludes a wider tolerance",
+            "SENSITIVITY_FACTOR * MAX_SENSITIVITY * size",
+            "0.0 * size",
+        ),
+    ),
     *planted(
         "evaluator/judge/comparison.py",
         UNIT + "evaluator/judge/test_compared_outputs.py",

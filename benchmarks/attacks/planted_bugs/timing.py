@@ -99,9 +99,32 @@ BUGS = (
             "return False and self.may_be_noise(",
         ),
         (
+            "calls below 20 us have the noise threshold of longer ones",
+            "if is_short(times, baseline):\n            ceiling",
+            "if not times.blocks:\n            ceiling",
+        ),
+        (
             "a claimed difference needs no more replicates than none",
             "(self.claimed_factor if claimed else 1) * extra",
             "extra",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/blocks.py",
+        UNIT + "evaluator/timing/test_fresh_inputs.py",
+        (
+            "a runner gets values of inputs that are not made yet",
+            "not early and has_only_tensors(self.sample.layout.tree)",
+            "not early",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/gpu_clock.py",
+        UNIT + "evaluator/timing/test_gpu_clock.py",
+        (
+            "a seed that gives other shapes is not replaced by another",
+            "times.gpu.renews_early = True",
+            "times.gpu.renews_early = False",
         ),
     ),
     *planted(
