@@ -174,8 +174,8 @@ VALUES = (
         ),
         (
             "a call gets the tree of an earlier sample",
-            "replace(self.sample.layout, tree=tree)",
-            "replace(self.sample.layout)",
+            "replace(sample.layout, tree=answer.tree)",
+            "replace(sample.layout)",
         ),
     ),
     *planted(
