@@ -19,7 +19,7 @@ GPU    := tests/gpu
 CHOSEN ?= not nightly
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
-# A test of the settings runs all tests with the mark `reads_settings`, which need not run twice.
+# A test of the settings, which `make test` has, runs all tests with the mark `reads_settings`.
 ONCE   := $(if $(ARGS),($(CHOSEN)),($(CHOSEN)) and not reads_settings)
 # Pytest's status when ARGS choose none of the tests that it was given.
 NONE_CHOSEN := test $$? = 5
@@ -93,7 +93,7 @@ test: $(STAMP)  ## run the tests that this machine can, but for those of service
 	$(PYTEST) -m "(alone or gpu) and $(ONCE)" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
 
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, but for long ones
-	$(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "$(ONCE)" $(SERVED) $(ARGS) || $(NONE_CHOSEN)
+	$(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "$(CHOSEN)" $(SERVED) $(ARGS) || $(NONE_CHOSEN)
 
 test-all:  ## run all tests, long ones with the mark `nightly` among them
 	$(MAKE) test CHOSEN="nightly or not nightly"

@@ -57,6 +57,7 @@ class ScriptedJudge(JudgeClient):
         return reply
 
     def drain(self) -> None:
+        self.log.append("drain")
         self.unanswered.clear()
 
     def _answer(self, kind: type[Answer]) -> Answer:

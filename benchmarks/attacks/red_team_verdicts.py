@@ -23,8 +23,8 @@ THOROUGH = ("eval.timing.min_blocks=20", "eval.timing.max_blocks=60", "eval.timi
 
 
 NOT_HELD = (Stage.DEVICE_WAIT, Stage.PREPARE_JUDGE, Stage.CHECK_PROBLEM, Stage.CEILINGS)
-"""Stages in which no file of the suite holds its worker: it waits for others, or a worker does for
-the first candidate of a problem what serves all."""
+"""Stages whose seconds do not count against `max_s`: waits for others, and work for all candidates
+of a problem."""
 
 
 @dataclass(frozen=True)

@@ -83,8 +83,8 @@ def _verdict(request: EvalRequest) -> EvalReport:
 def played_turns(
     folder: Path, problems: list[Problem], turns: int, evaluation_s: float
 ) -> Iterator[Turn]:
-    settings = _settings(turns)
     """Play a run in a folder, or resume it, with evaluations that wait `evaluation_s`."""
+    settings = _settings(turns)
     session: SearchRun
     if (folder / EVENTS).exists():
         session = resume_session(folder, settings)

@@ -33,7 +33,7 @@ class RecordedServer(Server):
 def recorded_tests(folder: Path) -> None:
     """Run every test that has the mark, in a process that records its reads.
 
-    `make test` and `make services` leave these tests to this one.
+    `make test` leaves these tests to this one.
     """
     marked = [
         str(path)

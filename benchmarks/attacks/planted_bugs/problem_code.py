@@ -33,6 +33,10 @@ PROBLEM_CODE = (
         "evaluator/judge/element_errors.py",
         WRITTEN,
         ("all elements count as defined", "if bool(same.all()) else same", ""),
+    ),
+    *planted(
+        "evaluator/judge/element_errors.py",
+        UNIT + "evaluator/judge/test_defined_elements.py",
         ("a difference of any size is rounding", "FILL_ROUNDINGS * ", "99 + "),
     ),
     *planted(

@@ -100,8 +100,8 @@ BUGS = (
         ),
         (
             "calls below 20 us have the noise threshold of longer ones",
-            "if is_short(times, baseline):\n            ceiling",
-            "if not times.blocks:\n            ceiling",
+            "if is_short(times, baseline) and made",
+            "if not times.blocks and made",
         ),
         (
             "a claimed difference needs no more replicates than none",
@@ -123,8 +123,40 @@ BUGS = (
         UNIT + "evaluator/timing/test_gpu_clock.py",
         (
             "a seed that gives other shapes is not replaced by another",
-            "times.gpu.renews_early = True",
-            "times.gpu.renews_early = False",
+            "not made.renewed.fresh or tree",
+            "tree",
+        ),
+        (
+            "a call with another layout than its inputs counts",
+            "            if tree != layout.tree:\n",
+            "            if tree is None:\n",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/gpu_runner.py",
+        UNIT + "evaluator/timing/test_gpu_clock.py",
+        (
+            "the judge is asked to abandon a call after it has waited for the call",
+            "    judge.send(AbandonCall(runner.name))\n    judge.drain()\n",
+            "    judge.drain()\n    judge.send(AbandonCall(runner.name))\n",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/variations.py",
+        UNIT + "evaluator/judge/test_renewed_inputs.py",
+        (
+            "a moved slice becomes dense",
+            "    return like(value).copy_(made)\n",
+            "    return torch.empty_like(value).copy_(made)\n",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/cpu_runner.py",
+        UNIT + "evaluator/runners/test_cpu_runner.py",
+        (
+            "a failure after the constructor is one of the constructor",
+            '        self._expect("loaded", frame)\n        self.stage = Stage.LOAD\n',
+            '        self._expect("loaded", frame)\n',
         ),
     ),
     *planted(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import tempfile
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,8 +40,9 @@ def _size(folder: Path, key: str) -> int:
 
 def _check_space(folder: Path, count: int) -> None:
     """Raise `OSError` if a file of this many bytes has no place in a folder."""
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(bytes(count))
+    disk = os.statvfs(folder)
+    if disk.f_bavail * disk.f_frsize < count:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 class _Wandb:

@@ -93,7 +93,7 @@ class Stage(StrEnum):
     CHECK_PROBLEM = "check_problem"
     LOAD = "load"
     CONSTRUCT = "construct"
-    """The part of `load` after the import, of failures alone: its time is part of `load`."""
+    """Where a failure of `load` came from the construction of a class. No stage record has it."""
     CORRECTNESS = "correctness"
     TRACE = "trace"
     TIMING = "timing"

@@ -65,8 +65,9 @@ class Failed(Record):
     reason: FailureReason
     message: str
     exception: str | None = None
-    """Name of the nearest built-in class of its exception, such as `RuntimeError`. `None`: it
-    raised none, or the report is older than this field."""
+    """Self-reported name of the nearest built-in class of its exception, such as `RuntimeError`.
+    `None`: it raised none, named none, or the report is older than this field. No verdict rests on
+    it; the field `compiled` of KernelBench and KernelGYM does."""
 
 
 class Rejected(Record):

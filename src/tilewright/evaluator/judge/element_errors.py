@@ -78,9 +78,9 @@ def defined_mask(value: torch.Tensor, other: torch.Tensor) -> torch.Tensor | Non
         size = torch.maximum(value.abs(), other.abs())
         finite = size[torch.isfinite(size)]
         rms = finite.double().square().mean().sqrt() if finite.numel() else 0.0
-        same |= (value - other).abs() <= FILL_ROUNDINGS * torch.finfo(value.dtype).eps * (
-            size + rms
-        )
+        difference = (value - other).abs()
+        near = difference <= FILL_ROUNDINGS * torch.finfo(value.dtype).eps * (size + rms)
+        same |= near & torch.isfinite(difference)
     return None if bool(same.all()) else same
 
 

@@ -155,7 +155,7 @@ class DeviceJudge(process.Judge):
         return Done()
 
     def finish_timed(self, message: messages.FinishTimed) -> messages.TimedAnswer:
-        # The supervisor sends nothing before the answer, unless the runner has failed.
+        # The supervisor sends nothing before the answer, unless it abandons the call.
         seconds = self.launch_gate.wait(message.wait_s, self.compilation.has_request)
         if seconds is None or message.sample is None:
             return messages.TimedAnswer("", "", None, [], [], seconds)

@@ -23,6 +23,8 @@ class AnnouncedCompilation:
 
     def __init__(self, channel: Channel, settle: Callable[[], object]) -> None:
         self._channel, self._settle = channel, settle
+        self._requests = select.poll()
+        self._requests.register(channel, select.POLLIN | select.POLLHUP)
         self._early = deque[Frame]()
         """Requests that arrived before the permission to use the device again."""
         self._answering = False
@@ -38,7 +40,7 @@ class AnnouncedCompilation:
 
     def has_request(self) -> bool:
         """Tell whether the next request waits already."""
-        return bool(self._early or select.select([self._channel], [], [], 0)[0])
+        return bool(self._early or self._requests.poll(0))
 
     def announce(self, compiler: Any) -> None:  # noqa: ANN401 - the module `triton.compiler`
         """Announce each compilation by Triton from now on; calls after the first change nothing.

@@ -24,7 +24,7 @@ def misplaced(
     """Return what the outputs of a call overlap that their caller needs unchanged.
 
     The reference may do the same: return a view of an input (`aliases`), one tensor twice, or the
-    same memory in every call. The process is stopped, and the last output byte is written.
+    same memory in every call. The last output byte is written, and a process on a CPU is stopped.
     """
     memory, found = runner.memory, set[OutputMemory]()
     for span in spans:

@@ -216,12 +216,12 @@ class Judge:
         if difference is None:
             difference, worst = self._compare(sample, outputs)
             wrong = self.rule is None and difference.kind == "values"
-            if wrong and self._may_widen(sample, outputs):
+            if wrong and self._widened(sample, outputs):
                 difference, worst = self._compare(sample, outputs)
         return _answer(difference, worst)
 
-    def _may_widen(self, sample: InputSample, outputs: list[torch.Tensor | None]) -> bool:
-        """Widen the tolerance if that can make the outputs right, and tell whether it did."""
+    def _widened(self, sample: InputSample, outputs: list[torch.Tensor | None]) -> bool:
+        """Widen the tolerance, unless the outputs would be wrong under any; tell whether it is."""
         pairs = zip(sample.expected, outputs, strict=True)
         if any(output is not None and excludes_widening(item, output) for item, output in pairs):
             return False

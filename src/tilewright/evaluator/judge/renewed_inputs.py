@@ -10,7 +10,7 @@ from tilewright.evaluator.judge import inputs
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.dynamic_shapes import keeps_shapes
 from tilewright.evaluator.judge.reference import Reference
-from tilewright.evaluator.judge.variations import moved, repeats
+from tilewright.evaluator.judge.variations import like, moved, repeats
 from tilewright.wire.frames import Tree
 from tilewright.wire.tensors import Layout
 
@@ -94,7 +94,7 @@ def _refilled(args: list[Any], sample: inputs.InputSample) -> list[Any]:
             continue
         times = -(-old.numel() // new.numel())
         flat = new.reshape(-1).repeat(times)[: old.numel()]
-        found.append(torch.empty_like(old).copy_(flat.view(old.shape)))
+        found.append(like(old).copy_(flat.view(old.shape)))
     return found
 
 

@@ -154,8 +154,14 @@ def vary(
         return changed.contiguous()
     if changed.stride() == value.stride() and changed is not value:
         return changed
-    fresh = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-    return fresh.copy_(changed)
+    return like(value).copy_(changed)
+
+
+def like(value: torch.Tensor) -> torch.Tensor:
+    """Return fresh memory in the layout of a tensor, also of a slice that is not dense."""
+    if 0 in value.stride():
+        return torch.empty_like(value, memory_format=torch.contiguous_format)
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
 
 
 def _changed(
@@ -313,7 +319,7 @@ def moved(value: torch.Tensor, generator: torch.Generator, *, structured: bool) 
         low, high = wide.aminmax()
         wide = (wide * noise.sub_(0.5).mul_(JITTER).add_(1.0)).clamp_(low, high)
     made = from_parts(wide.to(parts(value).dtype), value)
-    return torch.empty_like(value).copy_(made)
+    return like(value).copy_(made)
 
 
 def is_mask(value: torch.Tensor) -> bool:

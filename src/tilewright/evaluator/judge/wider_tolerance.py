@@ -32,9 +32,10 @@ from tilewright.evaluator.judge.reference import Reference
 
 
 def excludes_widening(expected: Expected, output: torch.Tensor) -> bool:
-    """Tell whether a wrong output is wrong under every sensitivity to rounding, too.
+    """Tell whether an output would stay wrong whatever its sensitivity to rounding is.
 
-    More elements are wrong than any rule excuses, by more than `MAX_SENSITIVITY` allows.
+    More elements are wrong than any rule excuses, by more than `MAX_SENSITIVITY` allows. Elements
+    that are not finite do not count: `compare` looks at them first.
     """
     (output,) = with_known([output], [expected.defined], [expected.value])
     expected, output = in_parts(expected), parts(output)
@@ -46,7 +47,8 @@ def excludes_widening(expected: Expected, output: torch.Tensor) -> bool:
         size = percentile(zero_where_infinite(part.oracle).abs().reshape(-1), 0.5)
         allowed = tolerance(part, part.oracle)
         allowed = allowed.clamp_min_(SENSITIVITY_FACTOR * MAX_SENSITIVITY * size)
-        wrong += count_of((got.double() - part.oracle).abs_() > allowed)
+        error = zero_where_infinite((got.double() - part.oracle).abs_())
+        wrong += count_of(error > allowed)
     return wrong > max(TAIL_SHARE, FEW) * output.numel() + 1
 
 

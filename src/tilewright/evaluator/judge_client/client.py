@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -93,7 +93,7 @@ def tensors_of(tree: Tree) -> Iterator[Tree]:
 
 
 def has_only_tensors(tree: Tree) -> bool:
-    """Tell whether a tree of arguments holds no values that differ from sample to sample."""
+    """Tell whether every leaf of a tree of arguments is a tensor."""
     if tree["t"] in ("list", "tuple"):
         return all(has_only_tensors(item) for item in tree["v"])
     if tree["t"] in ("dict", "object"):
@@ -264,9 +264,10 @@ class JudgeClient:
             )
 
     def drain(self) -> None:
-        """Receive the answers to all open requests."""
+        """Receive the answers to all open requests; failures of the problem are dropped."""
         while self._open:
-            self.receive(DEFAULT_TIMEOUT_S)
+            with suppress(ProblemError):
+                self.receive(DEFAULT_TIMEOUT_S)
 
     def sample(
         self, case: Case, variation: str, repeat: int = 0, *, timed: bool = False

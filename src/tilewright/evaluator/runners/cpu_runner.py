@@ -22,6 +22,7 @@ from tilewright.evaluator.runners.messages import (
     Mapped,
     Model,
     Result,
+    emptied,
     failure_of,
     read,
     read_weights,
@@ -197,6 +198,7 @@ class Runner:
             self.stage = Stage.CONSTRUCT
             frame = self.receive(deadline, self.limits.load_s)
         self._expect("loaded", frame)
+        self.stage = Stage.LOAD
         try:
             self.entries = read_weights(frame.body) if frame.body else b""
         except FrameError as error:
@@ -339,10 +341,10 @@ class Runner:
 
     def _checked(self, frame: Frame, takes: int = 0) -> Frame:
         if frame.kind == "unbuilt":
-            raise self._failed(*self.builds.refusal(_emptied(frame).body))
+            raise self._failed(*self.builds.refusal(emptied(frame).body))
         if frame.kind != "error":
-            return _emptied(frame, takes)
-        report = self._read("error", _emptied(frame), ErrorReport)
+            return emptied(frame, takes)
+        report = self._read("error", emptied(frame), ErrorReport)
         raise self._attributed(failure_of(report, self.stage))
 
     def late(self, timeout_s: float | None = None) -> Exception:
@@ -380,7 +382,7 @@ class Runner:
         deadline = time.monotonic() + timeout_s
         try:
             self.child.channel.send("exit")
-            while _emptied(self.child.channel.receive(deadline, self._watch)).kind != "bye":
+            while emptied(self.child.channel.receive(deadline, self._watch)).kind != "bye":
                 continue
         except (DeadlineExceeded, ChannelClosed, FrameError):
             pass
@@ -390,10 +392,3 @@ class Runner:
         """Kill the process and release the shared memory."""
         self.child.kill()
         self.page.close()
-
-
-def _emptied(frame: Frame, takes: int = 0) -> Frame:
-    """Close the descriptors of a frame, except for those that the caller expects."""
-    for fd in frame.fds[takes:]:
-        os.close(fd)
-    return frame

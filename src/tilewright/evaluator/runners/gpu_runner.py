@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from tilewright.errors import ProblemError
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import (
     AbandonCall,
@@ -205,14 +206,19 @@ def gated_call(
         answer = finishing.get()
         if answer.seconds is None:
             raise runner.late()
-    except (EvaluationEnded, BuildRequested):
-        runner.child.kill()
-        # Sent first: the judge may be waiting for the end of the call.
-        judge.send(AbandonCall(runner.name))
-        judge.drain()
+    except (EvaluationEnded, BuildRequested, ProblemError):
+        _abandon(judge, runner)
         raise
     renewed = None if renewing is None else renewing.get()
     return GatedCall(answer.seconds, result, early, queued_s, answer, renewed)
+
+
+def _abandon(judge: JudgeClient, runner: GpuRunner) -> None:
+    """End a runner in the middle of a call, and free the judge of that call."""
+    runner.child.kill()
+    # Before the open answers are received: this request ends the judge's wait for the call.
+    judge.send(AbandonCall(runner.name))
+    judge.drain()
 
 
 def measure_clock_excess(judge: JudgeClient, runner: GpuRunner) -> float:

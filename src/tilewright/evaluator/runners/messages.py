@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
 import re
 from typing import Annotated, TypeVar
 
@@ -222,3 +223,10 @@ def is_builtin_exception(name: str) -> bool:
     """Tell whether Python has a built-in exception of this name."""
     found = getattr(builtins, name, None)
     return isinstance(found, type) and issubclass(found, BaseException)
+
+
+def emptied(frame: Frame, takes: int = 0) -> Frame:
+    """Close the descriptors of a frame, except for those that the caller expects."""
+    for fd in frame.fds[takes:]:
+        os.close(fd)
+    return frame

@@ -190,15 +190,16 @@ class CaseTimer:
     ) -> tuple[InputSampleInfo, RenewSample | None]:
         """Have the problem's generator make new inputs under a secret seed.
 
-        On a device the judge makes them while the runner queues its call, where the runner needs
-        nothing of them before. Then this returns the request, which is to be sent with the call.
+        If it may be done while the runner queues its call, this returns the request, which is to be
+        sent with the call.
         """
         forward_seed = choices.getrandbits(31)
         sample = replace(self.sample, forward_seed=forward_seed)
+        with_call = self._renews_with_call()
         for _ in range(RENEWALS):
             seed = choices.getrandbits(63)
             message = RenewSample(sample.name, seed, forward_seed, variation, varied, self.base)
-            if self._renews_with_call():
+            if with_call:
                 return sample, message
             answer = self.pool.judge.request(message)
             sample = replace(sample, layout=replace(sample.layout, tree=answer.tree))
@@ -207,8 +208,12 @@ class CaseTimer:
         return sample, None
 
     def _renews_with_call(self) -> bool:
-        device = self.times.gpu
-        early = device.renews_early or device.includes_host
+        """Tell whether the judge may make inputs while the runner queues its call on a device.
+
+        The runner then needs no value of them, and the times include no work of the host.
+        """
+        readings = self.times.gpu
+        early = readings.renews_early or readings.includes_host
         return self.times.on_device and not early and has_only_tensors(self.sample.layout.tree)
 
     def _record(self, call: TimedCall, timed: CallTiming) -> None:

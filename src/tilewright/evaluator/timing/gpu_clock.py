@@ -9,6 +9,7 @@ opens as soon as such a call has had time to reach its wait.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample
@@ -123,9 +124,14 @@ class CudaEventClock:
             renewal=call.renewal,
             keep=checked,
         )
-        if made.renewed is not None and not made.renewed.fresh:
-            # These inputs are valid. Another seed may give some of the known shapes.
-            times.gpu.renews_early = True
+        if made.renewed is not None:
+            tree, layout = made.renewed.tree, sample.layout
+            # From now on inputs are made before the call, where several seeds are tried.
+            times.gpu.renews_early |= not made.renewed.fresh or tree != layout.tree
+            if tree != layout.tree:
+                # The runner has read these inputs under another layout.
+                known = replace(sample, layout=replace(layout, tree=tree))
+                return self.call(pool, times, replace(call, sample=known, renewal=None))
         if watched:
             # Processes that the candidate started meanwhile count too.
             other.refresh()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tilewright.evaluator.timing.calibration import GPU_REPLICATES
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short
 from tilewright.evaluator.timing.speedup import estimated_interval
 from tilewright.scoring import intervals
@@ -28,8 +29,8 @@ class ReplicatePolicy:
     noise_ceiling_sigmas: float = 4.0
     """The same in standard deviations between processes; the larger of the two limits holds."""
     short_ceiling_sigmas: float = 5.0
-    """The only limit for calls below `GPU_SHORT_US`. The large differences of single problems, for
-    which `noise_ceiling_log` is, come from the place of memory in longer calls."""
+    """The only limit for calls below `GPU_SHORT_US`. `noise_ceiling_log` exists for single problems
+    with longer calls, whose time depends on the place of their memory."""
     negligible_sigmas: float = 0.75
     """A difference below this many standard deviations needs no further replicate."""
     negligible_min: float = 0.0075
@@ -50,9 +51,11 @@ class ReplicatePolicy:
         if not claimed and distance <= min(negligible, self.negligible_max):
             return False
         ceiling = max(self.noise_ceiling_log, self.noise_ceiling_sigmas * sigma)
-        if is_short(times, baseline):
+        made = len(times.replicate_starts) or 1
+        # The first process may be the one that ran the correctness checks.
+        if is_short(times, baseline) and made >= GPU_REPLICATES:
             ceiling = self.short_ceiling_sigmas * sigma
-        return distance < ceiling / math.sqrt(len(times.replicate_starts) or 1)
+        return distance < ceiling / math.sqrt(made)
 
     def needs_replicate(
         self, times: CaseTimes, baseline: str, sigma: float, planned: int, extra: int

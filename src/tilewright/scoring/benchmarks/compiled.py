@@ -1,7 +1,7 @@
 """Whether KernelBench and KernelGYM would call a failed candidate compiled.
 
 Both import the file first, and then construct its class. A `RuntimeError` of the constructor counts
-as compiled, and any other exception there does not. Both are read at the versions in the guides.
+as compiled, and any other exception there does not. The guides name the versions.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ BEFORE_FIRST_CALL = (
 
 
 def fails_like_a_call(stage: Stage | None, exception: str | None) -> bool:
-    """Tell whether a failure is a `RuntimeError` of the constructor, or of a class below it."""
+    """Tell whether the constructor raised `RuntimeError` or a subclass of it."""
     kind = getattr(builtins, exception or "", None)
     return stage == Stage.CONSTRUCT and isinstance(kind, type) and issubclass(kind, RuntimeError)

@@ -63,6 +63,17 @@ def test_tensors_of_every_kind_and_layout_get_new_values(kind):
         assert again.tree == sample.tree
 
 
+def test_a_fixed_slice_that_is_not_dense_is_moved_in_its_layout():
+    fixed = "torch.linspace(0, 1, 64).reshape(8, 8)[:, :4]"
+    reference = load(f"({fixed}, {RAND})", "x.sum()", "x, y")
+    sample = sampled(reference)
+    tree, before = sample.tree, sample.image[:]
+    assert tree["v"][0]["stride"] == [8, 1]
+    assert renew(reference, sample, 5)
+    assert sample.tree == tree
+    assert sample.image[:] != before
+
+
 def test_the_same_seed_gives_the_same_values():
     reference = load(RAND, "x * 2")
     first, second = sampled(reference, seed=1), sampled(reference, seed=2)

@@ -246,6 +246,7 @@ def test_requests_that_arrive_while_the_judge_compiles_are_kept_in_order():
     for _ in range(2):
         # The judge loads its problem again for a second candidate.
         compilation.announce(compiler)
+    assert not compilation.has_request()
     for kind in ("first", "second", "resume", "third"):
         ours.send(kind)
     assert compilation.receive().kind == "first"
@@ -253,6 +254,10 @@ def test_requests_that_arrive_while_the_judge_compiles_are_kept_in_order():
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(compiler.compile).result(5.0) == "kernel"
     assert [compilation.receive().kind for _ in range(2)] == ["second", "third"]
+    assert not compilation.has_request()
+    ours.send("fourth")
+    assert compilation.has_request()
+    assert compilation.receive().kind == "fourth"
     assert [ours.receive().kind for _ in range(2)] == ["compiling", "compiled"]
     ours.close()
     with pytest.raises(ChannelClosed):

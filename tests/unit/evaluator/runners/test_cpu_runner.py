@@ -314,6 +314,7 @@ def test_the_first_report_of_address_and_memory_is_final():
         (("constructing", "error"), "construct", "exception"),
         (("constructing", "constructing"), "construct", "protocol_violation"),
         (("loaded", "constructing"), None, None),
+        (("constructing", "loaded"), None, None),
     ],
 )
 def test_a_failure_after_the_import_has_a_stage_of_its_own(sent, stage, reason):

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from tests.scripted_judge import ScriptedJudge
+from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import (
     REQUESTS,
     FinishTimed,
     PublishSample,
     RenewSample,
+    SampleLayout,
 )
 from tilewright.evaluator.pipeline.gpu_checks import slowdown_share
 from tilewright.evaluator.runners.gpu_runner import (
@@ -66,6 +68,7 @@ class ScriptedRunner(GpuRunner):
 
     def arm(self, fields: dict[str, Any], sequence: int) -> None:
         self.log.append(("arm", sequence, fields.get("profile", False)))
+        self.trees = [*getattr(self, "trees", []), fields.get("args")]
 
     def is_queued(self, within_s: float) -> bool:
         return self.queued_s <= within_s
@@ -74,6 +77,7 @@ class ScriptedRunner(GpuRunner):
         return [4096 + place for place in range(count)]
 
     def result(self) -> Result:
+        self.log.append("result")
         if "error" in self.reported:
             raise self.reported["error"]
         return Result(outputs=[], launches=3, **self.reported)
@@ -115,7 +119,7 @@ class ScriptedSample:
     name = "d"
     case = "only"
     slot_bytes = 4096
-    layout: Any = SimpleNamespace(aliases=False)
+    layout: Any = SimpleNamespace(aliases=False, tree={"t": "tuple", "v": []})
 
     def call_fields(self, slot: int) -> dict[str, Any]:
         return {**EMPTY_CALL, "base": slot * self.slot_bytes, "expected": [{}, {}]}
@@ -142,7 +146,10 @@ def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check()
     runner = ScriptedRunner(made.log, self_reported_us=900.0)
     fields = ScriptedSample().call_fields(0)
     call = gated_call(made.judge, runner, fields, finish=FinishTimed("d"), keep=True)
-    assert made.steps() == ["queue_call", ("arm", 7, False), "collect_outputs", "finish_timed"]
+    assert made.steps() == [
+        *("queue_call", ("arm", 7, False), "collect_outputs", "finish_timed"),
+        "result",
+    ]
     assert made.asked("collect_outputs")["addresses"] == [4096, 4097]
     assert made.asked("queue_call")["keep"] == made.asked("collect_outputs")["sample"] == "d"
     assert made.asked("finish_timed")["keep"] is False
@@ -167,13 +174,31 @@ def test_inputs_are_made_while_the_runner_queues_unless_a_seed_gave_other_shapes
     assert times.gpu.renews_early is not fresh
 
 
+def test_a_call_whose_inputs_were_made_in_another_layout_is_made_again_in_that_layout():
+    made, times = scripted(), CaseTimes.of("one", ["eager", "candidate"], on_device=True)
+    made.judge.tree = {"t": "tuple", "v": [{"t": "value", "v": 1}]}
+    made.runners = {name: ScriptedRunner(made.log) for name in ("eager", "candidate")}
+    empty = {"t": "tuple", "v": []}
+    layout = SampleLayout(
+        *(empty, "nominal", empty, [], 64, [], 0, "1", "float64", False, False, "", 0.0, False)
+    )
+    sample = InputSampleInfo("d", "only", "nominal", 1, 2, layout)
+    turn = TimedCall("candidate", sample, 0, "nominal", checked=False, last=False, renewal=RENEWAL)
+    CudaEventClock().call(made, times, turn)
+
+    assert made.runners["candidate"].trees == [layout.tree, made.judge.tree]
+    assert made.steps().count("renew") == 1
+    assert len(times.gpu.self_reported_s["candidate"]) == 1
+    assert times.gpu.renews_early
+
+
 def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
     made = scripted()
     runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
     assert gated_call(made.judge, runner, EMPTY_CALL).early
     assert made.steps() == [
         *("queue_call", ("arm", 7, False), "open_gate", "freeze"),
-        *("collect_outputs", "resume", "finish_timed"),
+        *("collect_outputs", "resume", "finish_timed", "result"),
     ]
 
 
@@ -182,7 +207,7 @@ def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
     runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
     assert not gated_call(made.judge, runner, EMPTY_CALL, queued=False).early
     steps = ["queue_call", "open_gate", ("arm", 7, False), "collect_outputs", "finish_timed"]
-    assert made.steps() == steps
+    assert made.steps() == [*steps, "result"]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +222,7 @@ def test_a_failing_call_ends_the_runner_and_frees_the_judge(seconds, runner):
     made = scripted(seconds)
     with pytest.raises(EvaluationEnded):
         gated_call(made.judge, ScriptedRunner(made.log, **runner), EMPTY_CALL)
-    assert made.steps()[-2:] == ["kill", "abandon_call"]
+    assert made.steps()[-3:] == ["kill", "abandon_call", "drain"]
     assert not made.judge.unanswered
 
 
