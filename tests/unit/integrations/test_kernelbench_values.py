@@ -106,4 +106,5 @@ def test_the_recorded_values_are_those_of_a_clone(tmp_path):
     if os.environ.get("RECORD_KERNELBENCH"):
         document = {"kernelbench": "423217d", "values": theirs}
         RECORDED.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+        pytest.skip("not shown: the values were recorded anew")
     assert json.loads(RECORDED.read_text())["values"] == theirs
