@@ -1,5 +1,6 @@
-"""Integrations on a GPU: the times that `kernelbench-eval` writes against those of its reports,
-and GPU MODE's examples and cheats.
+"""Integrations on a GPU: the times of `kernelbench-eval`, and GPU MODE's examples and cheats.
+
+The times that it writes are compared with those of its own reports.
 
 `KERNELBENCH` names the file of KernelBench's problems. `GPUMODE` and `KERNELBOT` name clones of
 reference-kernels and of kernelbot, which are read where they lie.
