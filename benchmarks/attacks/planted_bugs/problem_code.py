@@ -36,7 +36,7 @@ PROBLEM_CODE = (
     ),
     *planted(
         "evaluator/judge/element_errors.py",
-        UNIT + "evaluator/judge/test_defined_elements.py",
+        UNIT + "evaluator/judge/test_element_errors.py",
         ("a difference of any size is rounding", "FILL_ROUNDINGS * ", "99 + "),
     ),
     *planted(

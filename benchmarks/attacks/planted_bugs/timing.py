@@ -134,7 +134,7 @@ BUGS = (
     ),
     *planted(
         "evaluator/runners/gpu_runner.py",
-        UNIT + "evaluator/timing/test_gpu_clock.py",
+        UNIT + "evaluator/runners/test_gpu_runner.py",
         (
             "the judge is asked to abandon a call after it has waited for the call",
             "    judge.send(AbandonCall(runner.name))\n    judge.drain()\n",

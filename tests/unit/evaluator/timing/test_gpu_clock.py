@@ -1,4 +1,4 @@
-"""Gated calls with a scripted judge and runner: the requests that each gets, and their order."""
+"""How the clock of a GPU makes a call, and which launch gate a case gets."""
 
 from __future__ import annotations
 
@@ -6,33 +6,21 @@ import itertools
 import time
 from collections.abc import Iterator
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.scripted_judge import ScriptedJudge
+from tests.scripted_gpu import ScriptedRunner, ScriptedSample, scripted
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import (
-    REQUESTS,
-    FinishTimed,
     PublishSample,
     RenewSample,
     SampleLayout,
 )
 from tilewright.evaluator.pipeline.gpu_checks import slowdown_share
 from tilewright.evaluator.runners.gpu_runner import (
-    CALIBRATION_CALLS,
-    COLD_CALL_FACTOR,
     QUEUE_TIMEOUT_S,
-    SETTLING_CALLS,
-    GpuRunner,
-    gated_call,
-    measure_clock_excess,
 )
-from tilewright.evaluator.runners.host_call import EMPTY_CALL
-from tilewright.evaluator.runners.messages import EvaluationEnded, Result
-from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes, LaunchGateMode, TimedCall
 from tilewright.evaluator.timing.gpu_clock import (
     MIN_QUEUE_TIMEOUT_S,
@@ -41,120 +29,8 @@ from tilewright.evaluator.timing.gpu_clock import (
     CudaEventClock,
     profiled_call,
 )
-from tilewright.records import Failed
 
 LAUNCHING = LaunchGateMode(0.0, launching=True)
-LATE = EvaluationEnded(Failed(stage="timing", reason="timeout", message="no answer"))
-
-
-class ScriptedRunner(GpuRunner):
-    """A runner that queues after `queued_s` and returns what the script states."""
-
-    def __init__(self, log: list[Any], queued_s: float = 0.0, **reported: Any) -> None:
-        self.name = "candidate"
-        self.log = log
-        self.queued_s = queued_s
-        self.reported = reported
-        self.inputs_bytes = 1 << 30
-        self.held = [3, 5]
-        self.limits: Any = SimpleNamespace(call_timeout_s=5.0)
-        self.call_timeout_s = 5.0
-        tree = SimpleNamespace(
-            freeze=lambda: not log.append("freeze"),
-            resume=lambda: log.append("resume"),
-            pin_main_thread=lambda cores: log.append(("on", cores)),
-        )
-        self.child: Any = SimpleNamespace(tree=tree, kill=lambda: log.append("kill"))
-
-    def arm(self, fields: dict[str, Any], sequence: int) -> None:
-        self.log.append(("arm", sequence, fields.get("profile", False)))
-        self.trees = [*getattr(self, "trees", []), fields.get("args")]
-
-    def is_queued(self, within_s: float) -> bool:
-        return self.queued_s <= within_s
-
-    def output_addresses(self, count: int) -> list[int]:
-        return [4096 + place for place in range(count)]
-
-    def result(self) -> Result:
-        self.log.append("result")
-        if "error" in self.reported:
-            raise self.reported["error"]
-        return Result(outputs=[], launches=3, **self.reported)
-
-    def late(self) -> Exception:
-        return LATE
-
-
-class ScriptedPool(RunnerPool):
-    """A pool without runners whose judge answers every call with `seconds`."""
-
-    def __init__(self, seconds: float | None) -> None:
-        host: Any = SimpleNamespace(
-            sequences=itertools.count(7), cores=SimpleNamespace(runners=(4, 5))
-        )
-        request = SimpleNamespace(allows_tf32=False)
-        context: Any = SimpleNamespace(host=host, request=request)
-        self.log: list[Any] = []
-        super().__init__(context, ScriptedJudge(context, self.log, seconds))
-
-    def publish(self, runner: Any, sample: Any, slot: int) -> None:
-        pass
-
-    def steps(self) -> list[Any]:
-        """Return what happened, with requests as their kinds."""
-        kinds = REQUESTS.keys()
-        return [
-            step[0] if isinstance(step, tuple) and step[0] in kinds else step for step in self.log
-        ]
-
-    def asked(self, kind: str) -> Any:
-        """Return the fields of the last request of a kind."""
-        return [step[1] for step in self.log if isinstance(step, tuple) and step[0] == kind][-1]
-
-
-class ScriptedSample:
-    """An input sample with two outputs."""
-
-    name = "d"
-    case = "only"
-    slot_bytes = 4096
-    layout: Any = SimpleNamespace(aliases=False, tree={"t": "tuple", "v": []})
-
-    def call_fields(self, slot: int) -> dict[str, Any]:
-        return {**EMPTY_CALL, "base": slot * self.slot_bytes, "expected": [{}, {}]}
-
-
-def test_the_first_call_of_a_case_has_more_time():
-    runner = ScriptedRunner([])
-    usual = runner.call_timeout_s
-    runner.expect_case("one")
-    assert runner.call_timeout_s == COLD_CALL_FACTOR * usual
-    runner.call_timeout_s = usual  # as after its result
-    runner.expect_case("one")
-    assert runner.call_timeout_s == usual
-    runner.expect_case("two")
-    assert runner.call_timeout_s == COLD_CALL_FACTOR * usual
-
-
-def scripted(seconds: float | None = 0.001) -> Any:
-    return ScriptedPool(seconds)
-
-
-def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check():
-    made = scripted()
-    runner = ScriptedRunner(made.log, self_reported_us=900.0)
-    fields = ScriptedSample().call_fields(0)
-    call = gated_call(made.judge, runner, fields, finish=FinishTimed("d"), keep=True)
-    assert made.steps() == [
-        *("queue_call", ("arm", 7, False), "collect_outputs", "finish_timed"),
-        "result",
-    ]
-    assert made.asked("collect_outputs")["addresses"] == [4096, 4097]
-    assert made.asked("queue_call")["keep"] == made.asked("collect_outputs")["sample"] == "d"
-    assert made.asked("finish_timed")["keep"] is False
-    assert (call.seconds, call.early, call.result.self_reported_us) == (0.001, False, 900.0)
-    assert 0 <= call.queued_s < 1
 
 
 RENEWAL = RenewSample("d", 1, 2, "nominal", varied=False)
@@ -190,48 +66,6 @@ def test_a_call_whose_inputs_were_made_in_another_layout_is_made_again_in_that_l
     assert made.steps().count("renew") == 1
     assert len(times.gpu.self_reported_s["candidate"]) == 1
     assert times.gpu.renews_early
-
-
-def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
-    made = scripted()
-    runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
-    assert gated_call(made.judge, runner, EMPTY_CALL).early
-    assert made.steps() == [
-        *("queue_call", ("arm", 7, False), "open_gate", "freeze"),
-        *("collect_outputs", "resume", "finish_timed", "result"),
-    ]
-
-
-def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
-    made = scripted()
-    runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
-    assert not gated_call(made.judge, runner, EMPTY_CALL, queued=False).early
-    steps = ["queue_call", "open_gate", ("arm", 7, False), "collect_outputs", "finish_timed"]
-    assert made.steps() == [*steps, "result"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "runner"),
-    [
-        (0.001, {"queued_s": 99.0}),
-        (0.001, {"error": LATE}),
-        (None, {}),
-    ],
-)
-def test_a_failing_call_ends_the_runner_and_frees_the_judge(seconds, runner):
-    made = scripted(seconds)
-    with pytest.raises(EvaluationEnded):
-        gated_call(made.judge, ScriptedRunner(made.log, **runner), EMPTY_CALL)
-    assert made.steps()[-3:] == ["kill", "abandon_call", "drain"]
-    assert not made.judge.unanswered
-
-
-def test_calibration_measures_judge_time_beyond_the_runners_own_events():
-    made = scripted(0.000290)
-    excess = measure_clock_excess(made.judge, ScriptedRunner(made.log, self_reported_us=10.0))
-    assert excess == pytest.approx(0.000280)
-    assert made.steps().count("queue_call") == SETTLING_CALLS + CALIBRATION_CALLS
-    assert made.asked("queue_call")["publish"] is None
 
 
 def test_a_time_is_reduced_by_the_calibrated_constant_and_stays_positive():
