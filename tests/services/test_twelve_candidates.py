@@ -33,6 +33,14 @@ EACH = pytest.mark.parametrize("kind", TWELVE, ids=lambda kind: kind.name)
 CHOSEN = load(overrides=list(SETTINGS[:3]), environ={})
 
 
+def rows_of(kind: Kind) -> tuple[Ours, ...]:
+    """Return the rows that a candidate may have here: a worker with one core times nothing."""
+    if len(os.sched_getaffinity(0)) > 1:
+        return kind.rows
+    untimed = {Ours.CORRECT_TIMED: Ours.CORRECT_NOT_TIMED}
+    return tuple(untimed.get(row, row) for row in kind.rows)
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     words = [word for setting in SETTINGS[:3] for word in ("--set", setting)]
@@ -69,7 +77,7 @@ def test_http_answers_with_the_whole_report(server, kind: Kind, tmp_path):
         return
     _, document = asked(f"{server.url}/v1/tasks/{task['key']}/report")
     report = EvalReport.model_validate(document)
-    assert row_of(report) in kind.rows, report.outcome
+    assert row_of(report) in rows_of(kind), report.outcome
     assert found["verdict"] == report.verdict
     assert (report.speedup is not None) == (row_of(report) is Ours.CORRECT_TIMED)
 
@@ -91,7 +99,7 @@ def test_kernelgym_answers_with_the_cell(server, kind: Kind):
     assert status == 200, found
     names = ("status", "compiled", "correctness", "error_code")
     seen = tuple(found[name] for name in names)
-    cells = [KERNELGYM[row] for row in kind.rows]
+    cells = [KERNELGYM[row] for row in rows_of(kind)]
     assert seen in [(c.status, c.compiled, c.correctness, c.code) for c in cells], found
     assert (found["speedup"] > 0) == any(cell.timed for cell in cells)
 
@@ -117,11 +125,11 @@ def test_kernelbench_returns_the_cell(kind: Kind, tmp_path):
         assert isinstance(raised.value, NoVerdict) or "judge" in str(raised.value)
         return
     result = judged()
-    cells = [TABLE[row].kernelbench for row in kind.rows]
+    cells = [TABLE[row].kernelbench for row in rows_of(kind)]
     seen = (result.compiled, result.correctness, result.runtime > 0)
     assert seen in [(c.compiled, c.correctness, c.timed) for c in cells], result.metadata
     report = EvalReport.from_json(Path(result.metadata["report"]).read_bytes())
-    assert row_of(report) in kind.rows, report.outcome
+    assert row_of(report) in rows_of(kind), report.outcome
 
 
 TASK_REFERENCE = """
@@ -163,7 +171,7 @@ def test_popcorn_ends_as_the_cell_says(kind: Kind, tmp_path, run):
         return
     (row,) = json.loads(done.stdout)["runs"]
     report = EvalReport.from_json((Path(row["report"]) / "report.json").read_bytes())
-    assert row_of(report) in kind.rows, report.outcome
+    assert row_of(report) in rows_of(kind), report.outcome
     cell = GPU_MODE[row_of(report)]
     assert (done.returncode == 0) == cell.passes
     lines = "\n".join(json.loads(done.stdout)["lines"])
@@ -214,7 +222,7 @@ def test_flashinfer_traces_have_the_statuses_of_the_cells(tmp_path, run):
             continue
         row = seen[kind.name]
         report = EvalReport.from_json((Path(row["report"]) / "report.json").read_bytes())
-        assert row_of(report) in kind.rows, (kind.name, report.outcome)
+        assert row_of(report) in rows_of(kind), (kind.name, report.outcome)
         assert row["status"] == status_of(report)
         assert (row["status"] == "PASSED") == (row_of(report) is Ours.CORRECT_TIMED)
 
@@ -245,5 +253,5 @@ def test_pytest_ends_each_test_as_its_cell_says(tmp_path):
     seen = dict(re.findall(r"::test_(\w+) (PASSED|FAILED|SKIPPED|ERROR)", done.stdout))
     names = {"as required": "PASSED", "fails": "FAILED", "skipped": "SKIPPED"}
     for kind in TWELVE:
-        allowed = {names[TABLE[row].pytest.ends] for row in kind.rows}
+        allowed = {names[TABLE[row].pytest.ends] for row in rows_of(kind)}
         assert seen.get(kind.name) in allowed, (kind.name, done.stdout[-3000:])
