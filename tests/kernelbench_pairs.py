@@ -36,7 +36,7 @@ BODIES = (
     *("torch.relu(self.linear(x))", "torch.nn.functional.layer_norm(x, (64,))"),
     "torch.nn.functional.normalize(x, dim=1)",
 )
-"""What `forward` of each problem returns."""
+"""The expression that `forward` of each problem returns."""
 WRAPPED = """
 {first}
 

@@ -41,7 +41,7 @@ CHEATS = ("cheat-fd.py", "cheat-input.py", "cheat-rng.py")
 
 @dataclass(frozen=True)
 class Submission:
-    """What the command said about one submission of GPU MODE."""
+    """The answer of `tilewright integrations run popcorn` to one submission of GPU MODE."""
 
     name: str
     exit_code: int
