@@ -10,6 +10,9 @@ mkdir -p .data
 . benchmarks/device_setup.sh
 # Of what libraries import, the packages that use no GPU on import; torch._inductor uses one.
 export AUDIT_LIBRARIES=/tmp/audit-libraries TILEWRIGHT_PRELOAD=torch._dynamo,networkx,scipy.optimize
+# Slices on several GPUs begin at the same time: device_bars.sh sets DEVICE and SHARD for each.
+exec 9> /tmp/audit-libraries.lock
+flock 9
 if [ ! -d "$AUDIT_LIBRARIES" ]; then
     python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --upgrade \
         --target "$AUDIT_LIBRARIES" .whl/audit/*.whl
@@ -17,6 +20,7 @@ if [ ! -d "$AUDIT_LIBRARIES" ]; then
     python3 -m compileall -q -j 0 "$AUDIT_LIBRARIES" > /dev/null 2>&1
     chmod -R a+rX "$AUDIT_LIBRARIES"
 fi
+exec 9>&-
 [ ! -f "${OUT}/audit.jsonl" ] || mv "$OUT/audit.jsonl" .data/audit.jsonl
 command=$1
 shift

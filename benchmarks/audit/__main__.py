@@ -19,7 +19,7 @@ from benchmarks.audit.cells import all_cells
 from benchmarks.audit.libraries import LIBRARIES, Library
 from benchmarks.audit.page import write_pages
 from benchmarks.audit.reproducers import write_reproducers
-from benchmarks.audit.results import Results, read
+from benchmarks.audit.results import Results, merge, read
 from benchmarks.audit.run import STAGES, Place, Plan, libraries_folders, run
 from benchmarks.audit.summary import table
 
@@ -40,6 +40,9 @@ def main() -> int:
         for path in write_reproducers(read(options.results), options.out):
             print(path)
         return 0
+    if options.command == "merge":
+        print(table(merge(options.results, options.out)))
+        return 0
     return _measure(options)
 
 
@@ -55,6 +58,7 @@ def _options() -> argparse.Namespace:
         part.add_argument("--workers", type=int, default=5, help="evaluations at once")
         part.add_argument("--compilers", type=int, default=max(2, (os.cpu_count() or 2) - 2))
         part.add_argument("--group", type=int, default=40, help="cells between two savings")
+        part.add_argument("--shard", default=os.environ.get("SHARD", "0/1"), metavar="PART/PARTS")
         part.add_argument("--skip", action="append", default=[], choices=STAGES)
         part.add_argument("--device", default=os.environ.get("DEVICE", "cuda"))
         part.add_argument("--set", action="append", default=[], metavar="PATH=VALUE")
@@ -65,6 +69,9 @@ def _options() -> argparse.Namespace:
         part = parts.add_parser(name, help=text)
         part.add_argument("results", type=Path)
         part.add_argument("out", type=Path)
+    part = parts.add_parser("merge", help="make one file of the results of several slices")
+    part.add_argument("out", type=Path)
+    part.add_argument("results", type=Path, nargs="+")
     return parser.parse_args()
 
 
@@ -76,6 +83,10 @@ def _measure(options: argparse.Namespace) -> int:
     began = time.monotonic()
     results = Results(options.out / RESULTS, options.resume)
     results.add(_header(options))
+    # Slices on several GPUs of one machine share nothing.
+    part, _, parts = options.shard.partition("/")
+    temporary = Path(tempfile.gettempdir()) / f"tilewright-audit-{part}"
+    place = Place(temporary / "work", temporary / "home")
     plan = Plan(
         libraries=tuple(_chosen(options.library)),
         folders=libraries_folders(),
@@ -86,9 +97,8 @@ def _measure(options: argparse.Namespace) -> int:
         group=options.group,
         seconds=options.seconds,
         settings=tuple(options.set),
+        shard=(int(part), int(parts)),
     )
-    temporary = Path(tempfile.gettempdir())
-    place = Place(temporary / "tilewright-audit", temporary / "tilewright-audit-home")
     done = (
         measure_again(plan, results, place, options.seed)
         if options.command == "again"

@@ -35,10 +35,14 @@ class Job:
     """The file that one process at a time holds while it uses the GPU alone."""
     names: tuple[str, ...] = field(default=())
     """The arguments of the reference."""
+    gpu: str = ""
+    """The number of the only GPU that the process sees; empty: it sees all."""
 
 
 def prepare_process(job: Job) -> None:
-    """Set the variables by which Triton, torch and libraries find their caches."""
+    """Set the variables by which Triton, torch and libraries find their GPU and their caches."""
+    if job.gpu:
+        os.environ["CUDA_VISIBLE_DEVICES"] = job.gpu
     caches = Path(job.caches)
     os.environ.update(
         {

@@ -50,6 +50,18 @@ def read(path: Path) -> list[Row]:
     return rows
 
 
+def merge(files: Iterable[Path], out: Path) -> list[Row]:
+    """Write the rows of several slices into one file and return them.
+
+    Slices that went on with the same earlier results share rows. Each is kept once.
+    """
+    lines = dict.fromkeys(
+        json.dumps(row, separators=(",", ":")) for file in files for row in read(file)
+    )
+    out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return [json.loads(line) for line in lines]
+
+
 def latest(rows: Iterable[Row], kind: str) -> dict[str, Row]:
     """Return the last row of a kind for each cell."""
     return {row["cell"]: row for row in rows if row["kind"] == kind}

@@ -54,6 +54,8 @@ class Plan:
     """Cells that go through all stages before the next ones begin."""
     seconds: float = 540.0
     settings: tuple[str, ...] = ()
+    shard: tuple[int, int] = (0, 1)
+    """Which part of the problems this slice judges, and the number of parts."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def run(plan: Plan, results: Results, place: Place) -> bool:
     """Do what is left; tell whether nothing is left."""
     until = time.monotonic() + plan.seconds
     cells = chosen(plan, results)
+    cells = of_shard(cells, plan, results)
     left = [cell for cell in cells if _missing(cell, plan, results)]
     print(f"{len(cells)} cells, {len(left)} of them left", flush=True)
     # One for all groups, because a supervisor takes long to start.
@@ -96,6 +99,14 @@ def run(plan: Plan, results: Results, place: Place) -> bool:
                 break
             _stages(group, plan, results, place, local, until)
     return not any(_missing(cell, plan, results) for cell in cells)
+
+
+def of_shard(cells: Sequence[Cell], plan: Plan, results: Results) -> list[Cell]:
+    """Return every n-th problem that had cells left, with all of its cells."""
+    part, parts = plan.shard
+    left = dict.fromkeys(cell.problem_id for cell in cells if _missing(cell, plan, results))
+    taken = set(list(left)[part::parts])
+    return [cell for cell in cells if cell.problem_id in taken]
 
 
 def _groups(cells: Sequence[Cell], size: int) -> Iterator[list[Cell]]:
@@ -209,12 +220,14 @@ def _failed(results: Results, problem: str) -> bool:
 
 def _job(cell: Cell, name: str, plan: Plan, place: Place, answer: str = "answer.json") -> Job:
     folder = place.folder(name)
+    kind, _, number = plan.device.partition(":")
     return Job(
         problem=cell.problem(),
         candidate=cell.candidate() if name == cell.id else "",
         folders=plan.folders,
         answer=str(folder / answer),
-        device=plan.device,
+        device=kind,
+        gpu=number,
         caches=str(folder / "caches"),
         lock=str(place.work / "gpu.lock"),
         names=tuple(cell.operator.names.split(", ")),

@@ -15,8 +15,8 @@ from benchmarks.audit.compilation import pack_kernels
 from benchmarks.audit.installed import find
 from benchmarks.audit.judging import Prepared, judged, request_of
 from benchmarks.audit.libraries.base import Call, Library
-from benchmarks.audit.results import Results, read
-from benchmarks.audit.run import Place, Plan, chosen, run
+from benchmarks.audit.results import Results, merge, read
+from benchmarks.audit.run import Place, Plan, chosen, of_shard, run
 from benchmarks.audit.summary import again_cells, result_of, table
 from tilewright.executors.local import LocalExecutor
 
@@ -51,6 +51,28 @@ def test_a_library_is_found_by_version_and_needs(folder):
     assert "the adapter is for 2.0" in find(newer, [folder]).reason
     needy = Library("tiny-kernels", "1.0", "tiny_kernels", (), needs=("no_such_module",))
     assert "no_such_module" in find(needy, [folder]).reason
+
+
+def test_shards_divide_the_problems_that_are_left(folder, tmp_path):
+    cells, results = all_cells(), Results(tmp_path / "audit.jsonl")
+    results.add({"kind": "cell", "cell": cells[0].id})
+    parts = [
+        {cell.id for cell in of_shard(cells, plan(folder, shard=(number, 4)), results)}
+        for number in range(4)
+    ]
+    left = {cell.id for cell in cells[1:]}
+    assert left <= set.union(*parts) and sum(map(len, parts)) == len(set.union(*parts))
+    problems = {cell.id: cell.problem_id for cell in cells}
+    shared = [{problems[name] for name in part} for part in parts]
+    assert sum(map(len, shared)) == len(set.union(*shared))
+
+
+def test_merged_slices_keep_each_row_once(tmp_path):
+    first, second = ({"kind": "cell", "cell": name} for name in ("a", "b"))
+    paths = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    for path, rows in zip(paths, ([first], [first, second]), strict=True):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert merge(paths, tmp_path / "all.jsonl") == [first, second] == read(tmp_path / "all.jsonl")
 
 
 def test_the_others_go_on_without_a_missing_library(folder, tmp_path, capsys):
