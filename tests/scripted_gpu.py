@@ -38,6 +38,7 @@ class ScriptedRunner(GpuRunner):
 
     def arm(self, fields: dict[str, Any], sequence: int) -> None:
         self.log.append(("arm", sequence, fields.get("profile", False)))
+        self.armed = fields
         self.trees = [*getattr(self, "trees", []), fields.get("args")]
 
     def is_queued(self, within_s: float) -> bool:

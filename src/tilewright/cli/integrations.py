@@ -169,6 +169,12 @@ run.add_command(flashinfer)
     show_default=True,
     help="The runs of GPU MODE's bot.",
 )
+@setting(
+    "--protocol",
+    "eval.protocol",
+    "Rules of measurement: ours (strict, the default) or the tolerances of the task (official).",
+    type=options.OneOf(["strict", "official"]),
+)
 @options.DEVICE
 @options.JSON
 @options.OUT
@@ -178,7 +184,7 @@ run.add_command(flashinfer)
 def popcorn(submission: Path, **given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge SUBMISSION on a task of GPU MODE, and print what its bot prints.
 
-    The sizes are those of the task. The inputs have secret seeds, and the rules are ours.
+    The sizes are those of the task, and the inputs have secret seeds.
     """
     settings, folder = load_settings(given), Path(given["task"])
     ready_to_judge(settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,14 @@ class Torch:
         return python_actions(code)
 
 
+def _uses_triton(module: Module) -> bool:
+    names = {name for name, full in module.aliases.items() if full.split(".")[0] == "triton"}
+    by_call = (module.imported_by(call) or "" for call in calls(module))
+    return any(isinstance(node, ast.Name) and node.id in names for node in module.nodes) or any(
+        name.split(".")[0] == "triton" for name in by_call
+    )
+
+
 @dataclass(frozen=True)
 class Triton(Torch):
     """`@triton.jit` kernels and the function or module that launches them."""
@@ -38,14 +47,11 @@ class Triton(Torch):
     name: str = "triton"
 
     def matches(self, files: Sequence[SourceFile]) -> bool:
-        """Tell whether the first file is Python and a Python file imports triton."""
-        if not is_python(files[0]):
-            return False
-        for module in parse_modules(files):
-            by_call = (module.imported_by(call) or "" for call in calls(module))
-            if any(name.split(".")[0] == "triton" for name in (*module.aliases.values(), *by_call)):
-                return True
-        return False
+        """Tell whether the first file is Python and a Python file uses triton.
+
+        A file that only imports it has no kernel, and would be rejected for launching none.
+        """
+        return is_python(files[0]) and any(_uses_triton(module) for module in parse_modules(files))
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ MAX_KERNELS = 64
 """Kernels in the answer to `trace`, the longest first."""
 MAX_KERNEL_NAME = 300
 """Characters of a kernel's name in that answer."""
+CLEARED_BYTES = 256 << 20
+"""Bytes that are written to clear the L2 cache; KernelBench's `clear_l2_cache` writes as many."""
 KNOWN_KERNEL_CYCLES = 20_000
 """Clock cycles of the kernel that calibrates the judge's clock: about 10 us."""
 _allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
@@ -191,6 +193,8 @@ class GpuCallMemory(CallMemory[Block]):
         self.driver.await_semaphore(
             stream.cuda_stream, self.work.address + cuda_driver.GATE_SEMAPHORE, sequence
         )
+        if fields.get("clears_cache"):
+            _clear_l2_cache()
         begin.record(stream)
         for _ in range(fields.get("times", 1) - 1):
             self._called(function, call, nullcontext())
@@ -228,6 +232,11 @@ class GpuCallMemory(CallMemory[Block]):
         self.pools.append(torch.cuda.MemPool(self._allocator))
         pool: tuple[int, int] = self.pools[-1].id
         return pool
+
+
+def _clear_l2_cache() -> None:
+    """Queue a write of more bytes than the L2 cache holds. Launches that follow overtake it."""
+    torch.empty(CLEARED_BYTES, dtype=torch.uint8, device="cuda").fill_(42)
 
 
 def _hook_graphs(memory: GpuCallMemory) -> None:

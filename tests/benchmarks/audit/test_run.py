@@ -61,7 +61,8 @@ def test_shards_divide_the_problems_that_are_left(folder, tmp_path):
         for number in range(4)
     ]
     left = {cell.id for cell in cells[1:]}
-    assert left <= set.union(*parts) and sum(map(len, parts)) == len(set.union(*parts))
+    assert left <= set.union(*parts)
+    assert sum(map(len, parts)) == len(set.union(*parts))
     problems = {cell.id: cell.problem_id for cell in cells}
     shared = [{problems[name] for name in part} for part in parts]
     assert sum(map(len, shared)) == len(set.union(*shared))

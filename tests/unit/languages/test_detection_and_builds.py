@@ -23,6 +23,9 @@ ABI = '#include "tilewright.h"\nextern "C" int softmax(const tw_tensor* in, int 
 INLINE = "from torch.utils.cpp_extension import load_inline\n"
 
 
+USES_TRITON = "import triton\nkernel = triton.jit(print)"
+
+
 def files(**texts: str) -> tuple[SourceFile, ...]:
     """Files by name, `__` for a folder and `_` before the ending for a dot."""
     return tuple(
@@ -42,9 +45,11 @@ def candidate(language: str, **texts: str) -> Candidate:
         ("", "torch"),
         ("x = 'import triton'  # import triton", "torch"),
         ("from json import load\nload('x.cu')", "torch"),
-        ("import triton", "triton"),
-        ("import triton.language as tl", "triton"),
-        ("def f():\n    from triton import jit", "triton"),
+        ("import triton\n@triton.jit\ndef f():\n    pass", "triton"),
+        ("import triton.language as tl\nn = tl.constexpr(4)", "triton"),
+        ("def f():\n    from triton import jit\n    return jit(f)", "triton"),
+        ("import triton as t\nkernel = getattr(t, 'jit')(f)", "triton"),
+        ("import triton\nimport triton.language as tl", "torch"),
         ("import importlib as il\nil.import_module('triton.language')", "triton"),
         ("t = __import__('tri' + 'ton')", "triton"),
         ("import tritonish", "torch"),
@@ -77,9 +82,9 @@ def test_python_is_recognised_by_its_tree(text, expected):
         ({"kernel_cpp": ABI, "more_cu": ""}, "cuda"),
         ({"kernel_py": PLAIN, "more_cu": ""}, "cuda"),
         ({"kernel_py": PLAIN, "more_cpp": ""}, "cpp"),
-        ({"kernel_py": "import triton", "more_cu": ""}, "triton"),
-        ({"kernel_cu": ABI, "try_py": "import triton"}, "cuda"),
-        ({"kernel_py": PLAIN, "inner_py": "import triton"}, "triton"),
+        ({"kernel_py": USES_TRITON, "more_cu": ""}, "triton"),
+        ({"kernel_cu": ABI, "try_py": USES_TRITON}, "cuda"),
+        ({"kernel_py": PLAIN, "inner_py": USES_TRITON}, "triton"),
     ],
 )
 def test_a_folder_is_recognised_by_its_files(texts, expected):

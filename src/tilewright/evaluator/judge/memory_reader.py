@@ -50,6 +50,10 @@ class Memory(ABC):
         """Tell whether an output lies in the memory of the inputs."""
         return False
 
+    def input_offset(self, address: int) -> int | None:  # noqa: ARG002
+        """Return the offset of an address in the inputs; `None`: outputs cannot lie there."""
+        return None
+
     def foreign(self, span: Span) -> set[OutputMemory]:  # noqa: ARG002
         """Return in which memory an output lies that is not private to the runner."""
         return set()
@@ -117,6 +121,9 @@ class HostMemory(Memory):
 
     def overlaps_inputs(self, span: Span) -> bool:
         return span[0] < self._address + self._size and span[1] > self._address
+
+    def input_offset(self, address: int) -> int | None:
+        return address - self._address
 
     def foreign(self, span: Span) -> set[OutputMemory]:
         return self._map.kinds(*span)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from tilewright.evaluator.judge.inputs import InputSample, Windows
+from tilewright.evaluator.judge.memory_reader import Memory, Span
 from tilewright.wire.cuda_driver import Block
 from tilewright.wire.tensors import Arena, elements
 
@@ -32,6 +33,22 @@ def overwritten(
     if bool((different & ~covered).any()):
         found.append("memory around the inputs")
     return found
+
+
+def is_untouched(sample: InputSample, memory: Memory, base: int, span: Span) -> bool:
+    """Tell whether an output over the inputs at `base` holds nothing but what they held before.
+
+    A kernel that works in place returns an input that it has changed. To return another one is to
+    do no work. An output that reaches beyond these inputs is not the result of such a kernel.
+    """
+    offset = memory.input_offset(span[0])
+    if offset is None or not memory.overlaps_inputs(span):
+        return False
+    start, stop = offset - base, offset - base + span[1] - span[0]
+    if start < 0 or stop > sample.size:
+        return True
+    arena, first = memory.inputs(base, sample.size, [[start, stop]])
+    return _same_bytes(arena, first, sample.image, start, stop)
 
 
 def _device(arena: Arena) -> str:

@@ -31,7 +31,7 @@ from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.output_description import describe_mismatch
-from tilewright.evaluator.judge.overwritten_inputs import overwritten
+from tilewright.evaluator.judge.overwritten_inputs import is_untouched, overwritten
 from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.renewed_inputs import renew
 from tilewright.evaluator.judge.request_loop import answer_requests
@@ -282,6 +282,10 @@ class Judge:
         found = output_memory.misplaced(
             runner, spans, self.reference, aliases=self._may_alias(sample)
         )
+        if not self.reference.placement.returns_inputs and any(
+            is_untouched(sample, runner.memory, message.base, span) for span in spans
+        ):
+            found = sorted({*found, OutputMemory.INPUT})
         runner.outputs[message.call] = spans
         if not self.reference.placement.reuses_outputs and not self._may_alias(sample):
             for call in message.dropped:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import torch
 
 from tilewright.evaluator.judge.argument_trees import changed, leaves_of, mapped, tensors
-from tilewright.evaluator.judge.number_formats import is_inexact
+from tilewright.evaluator.judge.number_formats import is_inexact, same_values
 from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
@@ -70,6 +70,8 @@ class OutputPlacement:
 
     aliases: bool = False
     """Whether its last call returned a view of an input."""
+    returns_inputs: bool = False
+    """Whether its last call returned a view of an input that it left as it was."""
     shares_outputs: bool = False
     """Whether two outputs of its last call lay in the same memory."""
     reuses_outputs: bool = False
@@ -292,6 +294,10 @@ def run_on(
     reference.call_s = time.perf_counter() - start
     given, returned = memories(tensors(copies)), memories(outputs)
     reference.placement.aliases = bool(given & returned)
+    reference.placement.returns_inputs = any(
+        _memory(copy) in returned and same_values(own, copy)
+        for own, copy in zip(tensors(args), tensors(copies), strict=True)
+    )
     reference.placement.shares_outputs = len(returned) < sum(
         _memory(value) != 0 for value in outputs
     )

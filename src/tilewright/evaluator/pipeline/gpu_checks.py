@@ -103,20 +103,26 @@ def check_interference(session: EvaluationSession) -> None:
     name = session.request.baselines[0].name
     times = session.observations.times[-1]
     case = next(item for item in session.request.problem.cases if item.name == times.case)
-    alone_s = blocks.time_uncontended(session.runners, case, name)
-    times.disturbed = [slowdown_share(times, name, alone_s)]
+    official = session.request.protocol == "official"
+    alone_s = blocks.time_uncontended(session.runners, case, name, officially=official)
+    times.disturbed = [slowdown_share(times, name, alone_s, official=official)]
 
 
-def slowdown_share(times: CaseTimes, baseline: str, alone_s: float) -> float:
+def slowdown_share(
+    times: CaseTimes, baseline: str, alone_s: float, *, official: bool = False
+) -> float:
     """Return the share of its uncontended time by which a baseline was slower before.
 
     Work that a candidate leaves on the device slows every process there. If times include work of
     the host, the CPU time that the candidate used meanwhile counts too, as a share of the time. A
     baseline does the same to the candidate if its threads wait actively for work, and only what
-    exceeds that counts.
+    exceeds that counts. Times of the official protocol may include launches, and no CPU time is
+    known for them.
     """
     contended_s = bootstrap.median(times.total_s[baseline])
     share = (contended_s - alone_s - INTERFERENCE_FLOOR_S) / alone_s
+    if official:
+        return share - HOST_DRIFT
     if times.gpu.includes_host:
         theirs = bootstrap.median(times.gpu.baseline_cpu or [0.0])
         return max(share - HOST_DRIFT, bootstrap.median(times.disturbed) - theirs)

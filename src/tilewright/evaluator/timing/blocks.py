@@ -259,12 +259,20 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
     return times
 
 
-def time_uncontended(pool: RunnerPool, case: Case, name: str) -> float:
-    """Return the median seconds of a runner's calls while no candidate is alive."""
+def time_uncontended(pool: RunnerPool, case: Case, name: str, *, officially: bool = False) -> float:
+    """Return the median seconds of a runner's calls while no candidate is alive.
+
+    They are made as the protocol makes timed calls: `officially` by the published rules.
+    """
     sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
     clock, runner = clock_of(pool.context.host.device), pool.runners[name]
     pool.reserve_inputs(runner, sample.slot_bytes)
-    calls = [clock.warm_up(pool, runner, sample, 0) for _ in range(UNCONTENDED_CALLS)]
+    if officially:
+        pool.publish(runner, sample, 0)
+        timed = [clock.time_officially(pool, runner, sample) for _ in range(UNCONTENDED_CALLS)]
+        calls = [call.total_s for call in timed]
+    else:
+        calls = [clock.warm_up(pool, runner, sample, 0) for _ in range(UNCONTENDED_CALLS)]
     pool.call_s += sum(calls)
     pool.judge.forget(sample)
     return bootstrap.median(calls)

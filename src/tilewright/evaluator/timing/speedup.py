@@ -13,7 +13,7 @@ from tilewright.evaluator.timing.case_timings import (
 )
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import bootstrap, intervals
-from tilewright.scoring.paired_times import paired
+from tilewright.scoring.paired_times import PairedTimes, paired
 from tilewright.scoring.process_replicates import (
     NORMAL_95,
     median_variances,
@@ -47,10 +47,11 @@ def between_process_sigma(times: CaseTimes, baseline: str, calibration: Calibrat
 
 def compare_official(times: CaseTimes, baseline: str, labels: tuple[str, ...]) -> Comparison:
     """Return the comparison with one baseline by the published rule: means, no interval."""
-    rows = _rows(times, baseline)
-    means = [sum(times.total_s[n]) / len(times.total_s[n]) for n in (baseline, "candidate")]
+    calls = (times.total_s[name] for name in (baseline, "candidate"))
+    shown = PairedTimes(*(1e6 * sum(values) / len(values) for values in calls))
     return Comparison(
-        **_measured(times, baseline, rows, means[0] / means[1], official=True),
+        **_measured(times, baseline, _rows(times, baseline), shown, official=True),
+        speedup=shown.baseline_us / shown.candidate_us,
         speedup_low=None,
         speedup_high=None,
         conclusion="no interval",
@@ -77,10 +78,15 @@ def compare_strict(
         call_s = bootstrap.median(charged_times(times, "candidate"))
         low *= call_s / (call_s + undetectable_work_s(times, baseline))
     interval = intervals.Interval(interval.estimate, low, high)
+    theirs, ours = (
+        bootstrap.median(charged_times(times, name)) * 1e6 for name in (baseline, "candidate")
+    )
+    shown = paired(theirs, ours, interval.estimate)
     own = times.gpu.self_reported_s
     reported = _paired(own.get(baseline, []), own.get("candidate", []))
     return Comparison(
-        **_measured(times, baseline, raw, interval.estimate, official=False),
+        **_measured(times, baseline, raw, shown, official=False),
+        speedup=interval.estimate,
         speedup_low=interval.low,
         speedup_high=interval.high,
         conclusion=intervals.decide(interval),
@@ -91,19 +97,16 @@ def compare_strict(
 
 
 def _measured(
-    times: CaseTimes, baseline: str, raw: list[Row], speedup: float, *, official: bool
+    times: CaseTimes, baseline: str, raw: list[Row], shown: PairedTimes, *, official: bool
 ) -> Fields:
-    """Return the fields of a comparison that no rule of comparison changes, and its speed-up."""
-    ours, theirs = (_timing(times, name, official=official) for name in ("candidate", baseline))
-    shown = paired(theirs.median_us, ours.median_us, speedup)
+    """Return the fields of a comparison besides its speed-up."""
     return {
         "case": times.case,
         "baseline": baseline,
-        "candidate": ours,
-        "baseline_timing": theirs,
+        "candidate": _timing(times, "candidate", official=official),
+        "baseline_timing": _timing(times, baseline, official=official),
         "baseline_us": shown.baseline_us,
         "candidate_us": shown.candidate_us,
-        "speedup": speedup,
         "blocks": len(raw),
         "moved_bytes": times.moved_bytes,
         "input_shapes": times.size.input_shapes,

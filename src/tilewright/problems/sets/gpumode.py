@@ -233,6 +233,9 @@ def problem_of(task: GpuModeTask, identity: str, licence: str) -> Problem:
         ),
         category=identity.split("/")[1],
         description=task.description,
+        # The harness hands each submission a copy of the data, in which it may write; many tasks
+        # hand it the memory for its output too.
+        writable_inputs=("data",),
         official_comparison="elementwise",
         tolerances=rule,
         licence=licence,

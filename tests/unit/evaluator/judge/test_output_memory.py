@@ -80,17 +80,34 @@ def test_memory_of_an_input_that_no_call_uses_now_is_memory_of_inputs(judge):
     assert seen(judge, there) == [OutputMemory.INPUT]
 
 
-@pytest.mark.parametrize("source", [VIEW, IN_PLACE])
-def test_a_view_of_an_input_is_allowed_where_the_reference_returns_one(judge, source):
-    x, _ = opened(judge, source)
+def test_a_view_of_an_input_is_allowed_where_the_reference_returns_one(judge):
+    x, _ = opened(judge, VIEW)
 
     assert seen(judge, x.data_ptr()) == []
 
 
-def test_a_view_of_a_writable_input_is_allowed(judge):
-    x, _ = opened(judge, writable_inputs=["x"])
+@pytest.mark.parametrize(
+    ("source", "changes"), [(IN_PLACE, {}), (FUNCTION, {"writable_inputs": ["x"]})]
+)
+def test_a_view_of_a_writable_input_is_allowed_once_it_is_written(judge, source, changes):
+    x, y = opened(judge, source, **changes)
 
+    # To return it as it was is to do no work, and so is to return the input beside it.
+    assert seen(judge, x.data_ptr()) == [OutputMemory.INPUT]
+    x[-1, -1] += 1
     assert seen(judge, x.data_ptr()) == []
+    assert seen(judge, y.data_ptr()) == [OutputMemory.INPUT]
+
+
+def test_a_view_of_inputs_of_another_call_is_no_result_of_work_in_place(judge):
+    judge.load(IN_PLACE)
+    judge.map()
+    sample = judge.sample()
+    there = judge.inputs(sample, 1 << 16)[0]
+    judge.inputs(sample, 0)
+    there += 1
+
+    assert seen(judge, there.data_ptr()) == [OutputMemory.INPUT]
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,8 @@ def test_the_official_protocol_uses_the_runners_own_events():
     sample: Any = ScriptedSample()
     assert CudaEventClock().time_officially(made, runner, sample).total_s == pytest.approx(123e-6)
     assert made.steps()[:2] == ["queue_call", "open_gate"]
+    # Launches then take no time of a kernel's interval: they happen while the device is busy.
+    assert runner.armed["clears_cache"] is True
 
 
 def test_the_share_of_own_launches_comes_from_the_same_call():
@@ -211,6 +213,12 @@ def test_candidate_cpu_time_is_recorded_if_host_work_is_timed(mode, counted, mon
 
 def _found(tree: Any, looked: Iterator[int], each_s: float) -> None:
     tree.known = each_s * next(looked)
+
+
+def test_official_times_are_compared_with_official_ones_that_may_drift():
+    times = CaseTimes("one", total_s={"eager": [0.014]})
+    assert slowdown_share(times, "eager", 0.010, official=True) < 0
+    assert slowdown_share(times, "eager", 0.007, official=True) == pytest.approx(0.4993, abs=1e-4)
 
 
 def test_threads_that_wait_actively_in_a_baseline_too_are_no_interference():
