@@ -23,6 +23,7 @@ from tilewright.runner import main as runner_main
 from tilewright.runner.calls import Answer, Function, PreparedCall, TimedAnswer, Watch
 from tilewright.runner.host_memory import CallMemory, await_release, map_sync_page
 from tilewright.runner.kept_outputs import KeptOutputs
+from tilewright.runner.launch_counter import untraced
 from tilewright.wire import cuda_driver
 from tilewright.wire.cuda_driver import SEMAPHORES_BYTES, Block, Driver
 from tilewright.wire.frames import Channel, Frame
@@ -244,12 +245,14 @@ def _hook_graphs(memory: GpuCallMemory) -> None:
     graph: Any = torch.cuda.CUDAGraph
     begin, end = graph.capture_begin, graph.capture_end
 
+    @untraced
     def capture_begin(self: Any, pool: Any = None, **options: Any) -> None:  # noqa: ANN401
         self._tilewright_routed = memory.routes > 0
         if self._tilewright_routed:
             memory.end_route()
         begin(self, pool if pool is not None else memory.graph_pool(), **options)
 
+    @untraced
     def capture_end(self: Any) -> None:  # noqa: ANN401
         end(self)
         if self._tilewright_routed:
@@ -262,6 +265,7 @@ def _hook_empty_cache(memory: GpuCallMemory) -> None:
     module: Any = torch.cuda
     empty = module.empty_cache
 
+    @untraced
     def empty_cache() -> None:
         # Outside the pool: torch empties no cache while allocations are directed into one.
         routed = memory.routes > 0

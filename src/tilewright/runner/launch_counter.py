@@ -17,10 +17,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch._C._dynamo import eval_frame as frames
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+UNTRACED = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.SKIP)
+"""For torch.compile: run a frame, and all frames that it calls, as they are."""
 MAX_LAUNCHES = 64
 """Launches of a profiled call whose shapes are reported."""
 
@@ -73,6 +77,7 @@ class Launches:
         `kernel` is the compiled Triton kernel that it launches, if it launches one.
         """
 
+        @untraced
         def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             if self.suppress and self.fail:
                 raise RuntimeError("this launch is suppressed")
@@ -108,6 +113,7 @@ class Launches:
         """
         launcher_of: Callable[[Any], Any] = kind.run.fget
 
+        @untraced
         def run(kernel: Any) -> Any:  # noqa: ANN401
             launcher = launcher_of(kernel)
             if _is_made_by_torch(kernel):
@@ -124,15 +130,18 @@ class Launches:
         """Count a replay of a graph as the own launches that were captured in it."""
         begin, end, replay = kind.capture_begin, kind.capture_end, kind.replay
 
+        @untraced
         def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
             begin(graph, *args, **kwargs)
             graph._tilewright_count, self._capturing = self.count, True
 
+        @untraced
         def capture_end(graph: Any) -> None:  # noqa: ANN401
             self._capturing = False
             end(graph)
             graph._tilewright_own = self.count - graph._tilewright_count
 
+        @untraced
         def counted_replay(graph: Any) -> None:  # noqa: ANN401
             own = getattr(graph, "_tilewright_own", 0)
             if not own:
@@ -161,10 +170,21 @@ class Launches:
         class Counted(inner):  # type: ignore[misc]
             _flags_, _restype_ = inner._flags_, inner._restype_
 
+            @untraced
             def __call__(function, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
                 return self.wrap(partial(inner.__call__, function))(*args, **kwargs)
 
         return Counted
+
+
+def untraced(function: _F) -> _F:
+    """Keep torch.compile out of a function of ours that a candidate's compiled code calls.
+
+    It would compile the function too, and an event that compiled code makes is never recorded.
+    """
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    frames.set_code_exec_strategy(function.__code__, UNTRACED)
+    return function
 
 
 def _is_made_by_torch(kernel: Any) -> bool:  # noqa: ANN401
