@@ -210,7 +210,7 @@ def _judged(
 def _again(path: Path, task: Path, root: Path, out: Path, stop: float) -> Submission | None:
     """Judge an example that `strict` refuses by the task's rules, and by its own check at last."""
     done = _judged(path, task, "test", out, stop, "official")
-    if done is None or done.passes:
+    if done is None or done.passes or not done.read:
         return done
     own = read_task(task, root)
     with tempfile.TemporaryDirectory() as folder:
@@ -245,17 +245,23 @@ def gpumode(clone: Path, bot: Path, stop: float, out: Path) -> list[Bar]:
         for (path, place, _), item in zip(asked, examples, strict=True)
         if item is not None and item.read and not item.passes
     }
-    explained = [item for item in again.values() if item and (item.passes or item.own_check)]
-    unread = [item.name for item in examples if item is not None and not item.read]
+    unread = {item.name for item in (*examples, *again.values()) if item and not item.read}
+    explained = [
+        item
+        for name, item in again.items()
+        if name not in unread and item and (item.passes or item.own_check)
+    ]
     judged_cheats = [item for item in refused if item is not None and item.exit_code == 1]
     return [
         Bar(
             "GPU MODE: examples",
             "all correct where they need nothing else and their own check accepts them",
-            f"{len(seen) - len(again)} of {len(examples)}; "
+            f"{len(seen) - len(again)} of {len(examples)} by strict rules; "
             f"{', '.join(map(_difference, explained)) or 'no other'}; "
             f"not judged: {', '.join(unread) or 'none'}",
-            len(seen) + len(unread) == len(examples) > 1 and len(explained) == len(again),
+            len(judged) > len(cheats) + 1
+            and None not in examples
+            and again.keys() <= unread | {item.name for item in explained},
             {"rows": [asdict(item) for item in (*seen, *filter(None, again.values()))]},
         ),
         Bar(
