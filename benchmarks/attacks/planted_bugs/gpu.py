@@ -7,6 +7,20 @@ from benchmarks.attacks.planted_bugs.bug import SUPPRESSION, UNIT, planted
 LAUNCHES = (
     *planted(
         "runner/launch_counter.py",
+        UNIT + "runner/test_launch_counter.py",
+        (
+            "compiled code traces the launch counter",
+            "function._torchdynamo_disable = True",
+            "function._torchdynamo_disable = False",
+        ),
+        (
+            "torch.compile compiles the frames of the launch counter",
+            "frames.set_code_exec_strategy(function.__code__, UNTRACED)",
+            "frames.reset_code(function.__code__)",
+        ),
+    ),
+    *planted(
+        "runner/launch_counter.py",
         UNIT + "runner/test_triton_candidates.py",
         (
             "launches are never counted",

@@ -39,8 +39,8 @@ BUGS = (
         ),
         (
             "the runners of the official ratio are swapped",
-            "means[0] / means[1]",
-            "means[1] / means[0]",
+            "shown.baseline_us / shown.candidate_us",
+            "shown.candidate_us / shown.baseline_us",
         ),
     ),
     *planted(
