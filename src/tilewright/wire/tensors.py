@@ -8,8 +8,8 @@ The judge lays values out, and the runner builds its arguments from the tree.
              {"t": "dtype", "v": "float32"}, {"t": "triton_dtype", "v": "fp8e5"},
              {"t": "device", "v": "cuda:0"}, {"t": "object", "v": [[name, tree], ...]}
 
-An object, such as a module or a configuration, arrives as a `SimpleNamespace` of its public
-attributes. The receiver has none of the sender's classes.
+An object, such as a module or a configuration, arrives as its public attributes (`Attributes`).
+The receiver has none of the sender's classes.
 
 Offsets are in bytes and multiples of `ALIGNMENT`. A gap of at least `GUARD_BYTES` separates two
 tensors. No process may write it, so the judge sees writes beyond a tensor.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import mmap
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -55,6 +55,23 @@ def span(shape: list[int] | torch.Size, stride: list[int] | tuple[int, ...]) -> 
     if any(size == 0 for size in shape):
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+
+
+class Attributes(SimpleNamespace):
+    """The public attributes of an object of another process, without its class and methods."""
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Say why the object cannot be called."""
+        raise TypeError(f"an input that is an object cannot be called: it arrives as {self._has()}")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say why the attribute is missing."""
+        raise AttributeError(
+            f"an input that is an object has no {name!r}: it arrives as {self._has()}"
+        )
+
+    def _has(self) -> str:
+        return f"its public attributes alone ({', '.join(vars(self)) or 'none'})"
 
 
 Arena = mmap.mmap | Block
@@ -163,7 +180,7 @@ def build(tree: dict[str, Any], arena: Arena, base: int) -> Any:  # noqa: ANN401
     if kind == "dict":
         return {key: build(item, arena, base) for key, item in value}
     if kind == "object":
-        return SimpleNamespace(**{name: build(item, arena, base) for name, item in value})
+        return Attributes(**{name: build(item, arena, base) for name, item in value})
     if kind == "dtype":
         return DTYPES[value]
     if kind == "device":

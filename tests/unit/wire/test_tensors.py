@@ -59,6 +59,22 @@ def test_an_object_arrives_as_its_public_attributes():
     assert there_and_back([Config()]) == [SimpleNamespace(block=64, inner={"warps": [4]})]
 
 
+def test_what_an_object_has_lost_is_named():
+    class Cache:
+        def __init__(self) -> None:
+            self.used = 0
+
+        def zero(self) -> None:
+            self.used = 0
+
+    [cache] = there_and_back([Cache()])
+    with pytest.raises(AttributeError, match=r"no 'zero': .* attributes alone \(used\)"):
+        cache.zero()
+    with pytest.raises(TypeError, match=r"cannot be called: .* attributes alone \(used\)"):
+        cache(3)
+    assert not hasattr(cache, "zero")
+
+
 def test_a_module_arrives_as_its_tensors_and_settings():
     module = torch.nn.Sequential(torch.nn.LayerNorm(3, eps=0.5), torch.nn.BatchNorm1d(3))
     back = there_and_back(module)

@@ -41,7 +41,7 @@ def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:  
     if isinstance(value, dict):
         return {key: mapped(item, change) for key, item in value.items()}
     if isinstance(value, SimpleNamespace):
-        return SimpleNamespace(**mapped(vars(value), change))
+        return type(value)(**mapped(vars(value), change))
     return value
 
 
