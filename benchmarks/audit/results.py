@@ -36,15 +36,16 @@ class Results:
 
 
 def read(path: Path) -> list[Row]:
-    """Return the rows of a file; a last line that was cut off is left out."""
+    """Return the rows of a file; a last line that was cut off is left out, and removed."""
     rows: list[Row] = []
-    if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
-                continue
-        # A new row must not continue a line that was cut off.
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    for line in text.splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    if text and not text.endswith("\n"):
+        # A new row must not continue the line. Other files are only read, by several at once.
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
         path.write_text(text, encoding="utf-8")
     return rows

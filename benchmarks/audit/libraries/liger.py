@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.audit.libraries.base import Call, Claim, Library, NotJudged
 
 README = "description of liger-kernel 0.8.5 in the package index"
+CAST = (
+    "The operator returns the loss in fp32, and torch's in the type of its inputs. In bf16 the "
+    "candidate casts the loss, and the time of that kernel counts."
+)
 
 
 def _call(operator: str, function: str, arguments: str, *, backward: bool = False) -> Call:
     module, name = function.split(":")
     imports = f"from liger_kernel.ops.{module} import {name}"
     return Call(operator, imports, f"return {name}.apply({arguments})", backward)
+
+
+def _loss(operator: str, function: str, arguments: str) -> Call:
+    """Return the call of a loss that is fp32 for inputs of any type; torch's has their type."""
+    call = _call(operator, function, arguments)
+    return replace(call, body=f"{call.body}.to(x.dtype)", note=CAST)
 
 
 CALLS = (
@@ -44,14 +56,15 @@ CALLS = (
         "return LigerCrossEntropyFunction.apply(x, target, None)[0]", backward=True,
         note="With gradients it overwrites its logits; the problem allows that.",
     ),
-    _call("kl_div", "kl_div:LigerKLDivLossFunction", "x, y"),
+    _loss("kl_div", "kl_div:LigerKLDivLossFunction", "x, y"),
     _call("jsd", "jsd:LigerJSDFunction", "x, y", backward=True),
-    _call("tvd", "tvd:LigerTVDLossFunction", "x, y"),
+    _loss("tvd", "tvd:LigerTVDLossFunction", "x, y"),
     Call(
         "fused_linear_cross_entropy",
         "from liger_kernel.ops.fused_linear_cross_entropy import (\n"
         "    LigerFusedLinearCrossEntropyFunction,\n)",
-        "return LigerFusedLinearCrossEntropyFunction.apply(x, w, target)[0]", backward=True,
+        "return LigerFusedLinearCrossEntropyFunction.apply(x, w, target)[0].to(x.dtype)",
+        backward=True, note=CAST,
     ),
 )  # fmt: skip
 

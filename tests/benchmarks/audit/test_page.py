@@ -9,9 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from benchmarks.audit.cells import all_cells
 from benchmarks.audit.page import write_pages
+from benchmarks.audit.reproducers import reproducer
 from benchmarks.audit.results import read
+from tilewright.evaluator.judge.variations import vary
+from tilewright.wire.names import INPUT_VARIATIONS
 
 RESULTS = Path(__file__).with_name("results.jsonl")
 GEMMA = """
@@ -20,6 +25,26 @@ def gemma_rms_norm(x, weight, epsilon, residual):
     scale = x.pow(2).mean(-1, keepdim=True)
     x.mul_((scale + epsilon).rsqrt() * (1 + weight))
     return x, x
+"""
+CROSS_ENTROPY = """
+import torch
+
+
+class Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, target):
+        ctx.save_for_backward(logits, target)
+        return torch.nn.functional.cross_entropy(logits, target, reduction="none")
+
+    @staticmethod
+    def backward(ctx, grad):
+        logits, target = ctx.saved_tensors
+        hot = torch.nn.functional.one_hot(target, logits.shape[1])
+        return ({} - hot) * grad[:, None], None
+
+
+def cross_entropy_loss(logits, target):
+    return Loss.apply(logits, target), None
 """
 
 
@@ -83,3 +108,43 @@ def test_a_reproducer_finds_the_smallest_case(pages, tmp_path):
     assert "WRONG" in answer.stdout
     assert "smallest case: {'name': 'llama3_8b', 'rows': 1, 'cols': 1}" in answer.stdout
     assert "output 1: largest error" in answer.stdout
+
+
+LOSSES = {
+    "one number": "(logits - logits.logsumexp(-1, keepdim=True).detach()).exp()",
+    "two numbers": "logits.softmax(-1)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", LOSSES)
+def test_a_reproducer_draws_edge_values(tmp_path, kept):
+    cell = next(cell for cell in all_cells() if cell.id == "fla-core/cross_entropy-backward-fp32")
+    text = reproducer(cell, {"wrong": {"case": "llama3_8b", "input_variation": "edge_values"}})
+    script = tmp_path / "script.py"
+    script.write_text(text.replace("'rows': 512, 'cols': 128256", "'rows': 16, 'cols': 4096"))
+    package = tmp_path / "fla" / "modules" / "fused_cross_entropy"
+    package.mkdir(parents=True)
+    (package / "ops.py").write_text(CROSS_ENTROPY.format(LOSSES[kept]))
+    answer = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert ("WRONG" in answer.stdout) is (kept == "one number")
+
+
+@pytest.mark.parametrize("variation", [*INPUT_VARIATIONS, "scale/16", "uneven_parts/2"])
+def test_a_reproducer_varies_inputs_as_the_judge_does(variation):
+    cell = next(cell for cell in all_cells() if cell.id == "flag-gems/softmax-fp32")
+    text = reproducer(cell, {"wrong": {"input_variation": variation}})
+    names: dict[str, object] = {}
+    exec(text[text.index("# ---- inputs") : text.index("def leaves")], names)
+    value = torch.randn(512, 384, generator=torch.Generator().manual_seed(0))
+    ours = names["varied"](value, torch.Generator().manual_seed(1))
+    judges = vary(value, variation, torch.Generator().manual_seed(1))
+    assert (ours.shape, ours.dtype) == (judges.shape, judges.dtype)
+    assert 0.5 < ours.square().mean().sqrt() / judges.square().mean().sqrt() < 2
+    assert torch.equal(ours, value) is (variation == "nominal")

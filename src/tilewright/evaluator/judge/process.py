@@ -310,13 +310,14 @@ class Judge:
                 if difference.kind and names_ties(center, output, sample.tensors()):
                     continue
             strict = self.rule is None and difference is not UNREADABLE
-            if difference.kind == "values" and strict:
-                # Only now is the tolerance of ill-conditioned inputs computed.
+            if difference.kind in ("values", "nonfinite") and strict:
+                # Only now is it computed whether the reference can judge, and how exactly.
                 fresh = resample_expected(self.reference, sample)
                 if fresh is not None and sample.varied:
                     fresh.expected = self.nominal_errors.floored(fresh.expected)
+                # As in the stage correctness, nominal inputs are judged in any case.
                 if fresh is not None and (
-                    inputs.unsound(fresh)
+                    (sample.varied and inputs.unsound(fresh))
                     or not have_same_shapes(fresh, sample)
                     or not self._compare(fresh, outputs)[0].kind
                 ):

@@ -59,6 +59,34 @@ def test_inputs_of_varied_calls_are_judged_too(judge):
         assert judge.timed("candidate", wrong, expect=True, compare=True)["wrong"] == "values"
 
 
+def test_a_timed_call_is_not_judged_where_the_reference_is_not_finite(judge):
+    judge.load(FUNCTION.replace("torch.relu(x + y)", "x - x.exp().log() + y"))
+    judge.map()
+    sample = judge.sample(timed=True)
+    for variation, wrong in (("nominal", "nonfinite"), ("scale", "")):
+        assert judge.renew(7, variation, varied=variation != "nominal")["fresh"]
+        x, y = judge.inputs(sample)
+        expected = x - x.exp().log() + y
+        assert bool(expected.isfinite().all()) is (variation == "nominal")
+        exact = y.expand_as(expected).contiguous()
+        assert judge.timed("candidate", exact, expect=True, compare=True)["wrong"] == ""
+        lost = exact * float("nan")
+        assert judge.timed("candidate", lost, expect=True, compare=True)["wrong"] == wrong
+
+
+@pytest.mark.parametrize("difference", [0.0, 1.0, float("nan")])
+def test_timed_values_next_to_infinite_ones_are_judged(judge, difference):
+    masked = "(x + y).masked_fill(torch.arange(8) > 5, float('-inf'))"
+    judge.load(FUNCTION.replace("torch.relu(x + y)", masked))
+    judge.map()
+    sample = judge.sample(timed=True)
+    assert judge.renew(7)["fresh"]
+    x, y = judge.inputs(sample)
+    found = (x + y).masked_fill(torch.arange(8) > 5, float("-inf")) + difference
+    wrong = {0.0: "", 1.0: "values"}.get(difference, "nonfinite")
+    assert judge.timed("candidate", found, expect=True, compare=True)["wrong"] == wrong
+
+
 def test_scalars_of_a_renewed_sample_come_with_its_tree(judge):
     source = FUNCTION.replace(
         "torch.randn(8, generator=generator)", "float(torch.rand((), generator=generator))"
