@@ -75,11 +75,6 @@ JUDGE = (
             "item, output in list(zip(sample.expected, outputs))[: max(1, len(outputs) - 1)]",
         ),
         (
-            "the last of several outputs is not compared when timed",
-            "zip(sample.expected, outputs, centers, strict=True)",
-            "list(zip(sample.expected, outputs, centers))[: max(1, len(outputs) - 1)]",
-        ),
-        (
             "expected values of another sample",
             "difference, worst = self._shape_of(sample, message.outputs), None",
             "sample = list(self.samples.values())[-1]\n"
@@ -244,11 +239,43 @@ MEMORY = (
             "if output is None:\n                difference = UNREADABLE",
             'if output is None:\n                difference = Mismatch("", "", None)',
         ),
+    ),
+    *planted(
+        "evaluator/judge/timed_comparison.py",
+        UNIT + "evaluator/judge/test_hostile_memory.py",
         (
             "an unreadable output of a timed call counts as correct",
-            "if output is None or center is None:\n                difference = UNREADABLE",
-            "if output is None or center is None:\n"
-            '                difference = Mismatch("", "", None)',
+            "                return UNREADABLE\n",
+            "                return None\n",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/timed_comparison.py",
+        UNIT + "evaluator/judge/test_compared_outputs.py",
+        (
+            "the last of several outputs is not compared when timed",
+            "for known, output, center in zip(sample.expected, outputs, centers, strict=True):",
+            "for known, output, center in list(zip(sample.expected, outputs, centers))"
+            "[: max(1, len(outputs) - 1)]:",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/truncated_factors.py",
+        UNIT + "evaluator/judge/test_truncated_factors.py",
+        (
+            "any multiple of the error of truncated factors is allowed",
+            "MAX_SHARE = 2.0",
+            "MAX_SHARE = 2e9",
+        ),
+        (
+            "factors in bfloat16 are taken for truncated ones",
+            "RoundedProducts(truncated_to_tf32)",
+            "RoundedProducts(lambda value: value.bfloat16().float())",
+        ),
+        (
+            "truncated factors are allowed where tf32 is not",
+            "if not reference.precision.allows_tf32 or sample.random:",
+            "if sample.random:",
         ),
     ),
     *planted(

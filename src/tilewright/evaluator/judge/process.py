@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +23,6 @@ from tilewright.evaluator.judge import (
     soundness,
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare
-from tilewright.evaluator.judge.dynamic_shapes import have_same_shapes
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.integer_comparison import names_ties
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
@@ -34,14 +33,15 @@ from tilewright.evaluator.judge.output_description import describe_mismatch
 from tilewright.evaluator.judge.overwritten_inputs import is_untouched, overwritten
 from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.renewed_inputs import renew
+from tilewright.evaluator.judge.repeated_comparison import compare_again
 from tilewright.evaluator.judge.request_loop import answer_requests
+from tilewright.evaluator.judge.timed_comparison import (
+    UNREADABLE,
+    TimedComparison,
+    compare_officially,
+)
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
-from tilewright.evaluator.judge.wider_tolerance import (
-    excludes_widening,
-    resample_expected,
-    widen_tolerance,
-)
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.gpu_messages import (
     CaseMeasured,
@@ -59,10 +59,6 @@ from tilewright.wire.frames import Channel, Tree
 from tilewright.wire.names import OutputMemory
 from tilewright.wire.tensors import Layout, build
 
-UNREADABLE = Mismatch("values", "its output cannot be read from its memory")
-TIMED_TOLERANCE_FACTOR = 2.0
-"""Factor by which the tolerance of timed calls is larger. They are compared with the baseline's
-outputs, which have rounding errors of their own."""
 MAX_STRUCTURE_CHARACTERS = 200
 """Most characters of the description of nested outputs that are compared."""
 
@@ -215,17 +211,11 @@ class Judge:
         outputs = self.snapshots[message.runner]
         if difference is None:
             difference, worst = self._compare(sample, outputs)
-            wrong = self.rule is None and difference.kind == "values"
-            if wrong and self._widened(sample, outputs):
-                difference, worst = self._compare(sample, outputs)
+            if self.rule is None and difference.kind == "values":
+                compare_outputs = partial(self._compare, sample)
+                again = compare_again(self.reference, sample, outputs, compare_outputs)
+                difference, worst = again or (difference, worst)
         return _answer(difference, worst)
-
-    def _widened(self, sample: InputSample, outputs: list[torch.Tensor | None]) -> bool:
-        """Widen the tolerance, unless the outputs would be wrong under any; tell whether it is."""
-        pairs = zip(sample.expected, outputs, strict=True)
-        if any(output is not None and excludes_widening(item, output) for item, output in pairs):
-            return False
-        return widen_tolerance(self.reference, sample)
 
     def _compare(
         self, sample: InputSample, outputs: list[torch.Tensor | None]
@@ -299,32 +289,13 @@ class Judge:
             # It still holds them. They are read only now: the time until the candidate's call must
             # not tell whether that call is compared.
             centers = self._snapshot(sample, self.runners["eager"])
-        for known, output, center in zip(sample.expected, outputs, centers, strict=True):
-            item = replace(known, reference_error=0.0, error_rms=0.0) if sample.varied else known
-            if output is None or center is None:
-                difference = UNREADABLE
-            elif self.rule is not None:
-                difference = compare_published(center, output, self.rule)
-            else:
-                difference = compare(item, output, center, TIMED_TOLERANCE_FACTOR)
-                if difference.kind and names_ties(center, output, sample.tensors()):
-                    continue
-            strict = self.rule is None and difference is not UNREADABLE
-            if difference.kind in ("values", "nonfinite") and strict:
-                # Only now is it computed whether the reference can judge, and how exactly.
-                fresh = resample_expected(self.reference, sample)
-                if fresh is not None and sample.varied:
-                    fresh.expected = self.nominal_errors.floored(fresh.expected)
-                # As in the stage correctness, nominal inputs are judged in any case.
-                if fresh is not None and (
-                    (sample.varied and inputs.unsound(fresh))
-                    or not have_same_shapes(fresh, sample)
-                    or not self._compare(fresh, outputs)[0].kind
-                ):
-                    return None
-            if difference.kind:
-                return difference
-        return None
+        if self.rule is not None:
+            rule = self.rule
+            return compare_officially(
+                outputs, centers, lambda center, output: compare_published(center, output, rule)
+            )
+        comparison = TimedComparison(self.reference, self.nominal_errors, self._compare)
+        return comparison.difference(sample, outputs, centers)
 
     def _shape_of(self, sample: InputSample, outputs: list[Tree]) -> Mismatch | None:
         if len(outputs) != sample.after.returned:

@@ -51,9 +51,10 @@ class RoundedProducts(OperatorMode):
         used: whether there was a product of float32.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rounding: Callable[[torch.Tensor], torch.Tensor] | None = None) -> None:
         super().__init__()
         self.used = False
+        self._rounding = rounding or rounded_to_tf32
 
     def __torch_dispatch__(
         self,
@@ -75,7 +76,7 @@ class RoundedProducts(OperatorMode):
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
             return value
         self.used = True
-        return rounded_to_tf32(value)
+        return self._rounding(value)
 
 
 def rounded_to_tf32(value: torch.Tensor) -> torch.Tensor:
@@ -86,10 +87,16 @@ def rounded_to_tf32(value: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.isfinite(value), found, value)
 
 
+def truncated_to_tf32(value: torch.Tensor) -> torch.Tensor:
+    """Return float32 values without the bits that tf32 lacks."""
+    found = value.contiguous().view(torch.int32).bitwise_and(-(1 << DROPPED_BITS))
+    return torch.where(torch.isfinite(value), found.view(torch.float32), value)
+
+
 def has_products(reference: Reference, args: list[Any]) -> bool:
     """Tell whether the reference multiplies float32 factors in a way that may use tf32."""
     mode = RoundedProducts()
-    _in_mode(reference, mode, lambda: refs.run(reference, args, [], 1)[0])
+    evaluated_in(reference, mode, lambda: refs.run(reference, args, [], 1)[0])
     return mode.used
 
 
@@ -107,7 +114,7 @@ def allow_for_tf32(
     case = json.dumps(params, sort_keys=True, default=str)
     if not reference.precision.allows_tf32 or not reference.precision.tf32_cases.get(case, True):
         return expected
-    values = _in_mode(reference, RoundedProducts(), evaluate)
+    values = evaluated_in(reference, RoundedProducts(), evaluate)
     if values is None or len(values) != len(expected):
         return expected
     wider = [_wider(*pair) for pair in zip(expected, values, strict=True)]
@@ -128,7 +135,7 @@ def _wider(item: Expected, rounded: torch.Tensor) -> Expected:
     return replace(item, reference_error=found.reference_error, error_rms=error_rms)
 
 
-def _in_mode(
+def evaluated_in(
     reference: Reference, mode: RoundedProducts, evaluate: Callable[[], list[torch.Tensor]]
 ) -> list[torch.Tensor] | None:
     """Evaluate in a mode, or return `None` where the reference cannot be evaluated in it."""

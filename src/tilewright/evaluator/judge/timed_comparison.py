@@ -1,0 +1,101 @@
+"""The comparison of timed outputs: with the baseline's first, then with the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from tilewright.evaluator.judge import inputs
+from tilewright.evaluator.judge.comparison import Expected, Mismatch, compare
+from tilewright.evaluator.judge.dynamic_shapes import have_same_shapes
+from tilewright.evaluator.judge.inputs import InputSample
+from tilewright.evaluator.judge.integer_comparison import names_ties
+from tilewright.evaluator.judge.nominal_errors import NominalErrors
+from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.repeated_comparison import compare_truncated
+from tilewright.evaluator.judge.truncated_factors import Outputs, without_truncation
+from tilewright.evaluator.judge.wider_tolerance import resample_expected
+
+UNREADABLE = Mismatch("values", "its output cannot be read from its memory")
+TIMED_TOLERANCE_FACTOR = 2.0
+"""Factor by which the tolerance of timed calls is larger. They are compared with the baseline's
+outputs, which have rounding errors of their own."""
+
+
+@dataclass(frozen=True)
+class TimedComparison:
+    """Compares the outputs of one timed call by strict rules."""
+
+    reference: Reference
+    nominal_errors: NominalErrors
+    compare_expected: Callable[[InputSample, Outputs], tuple[Mismatch, float | None]]
+    """Compares outputs with what a sample expects."""
+
+    def difference(
+        self, sample: InputSample, outputs: Outputs, centers: Outputs
+    ) -> Mismatch | None:
+        """Return the first difference from the baseline's outputs `centers`, if it is one."""
+        for known, output, center in zip(sample.expected, outputs, centers, strict=True):
+            if output is None or center is None:
+                return UNREADABLE
+            found = _compare_with(center, known, output, varied=sample.varied)
+            if found.kind and names_ties(center, output, sample.tensors()):
+                continue
+            if found.kind in ("values", "nonfinite") and (
+                self._is_truncated(sample, outputs, centers) or self._is_right(sample, outputs)
+            ):
+                return None
+            if found.kind:
+                return found
+        return None
+
+    def _is_truncated(self, sample: InputSample, outputs: Outputs, centers: Outputs) -> bool:
+        """Tell whether all outputs are right but for the error of truncated factors."""
+        exact = without_truncation(self.reference, sample, outputs, centers)
+        return exact is not None and not any(
+            output is None
+            or center is None
+            or _compare_with(center, known, output, varied=sample.varied).kind
+            for known, output, center in zip(sample.expected, exact, centers, strict=True)
+        )
+
+    def _is_right(self, sample: InputSample, outputs: Outputs) -> bool:
+        """Tell whether the reference says on these very inputs that the outputs are right.
+
+        Only now is it computed whether it can judge, and how exactly. As in the stage correctness,
+        nominal inputs are judged in any case.
+        """
+        fresh = resample_expected(self.reference, sample)
+        if fresh is None:
+            return False
+        if sample.varied:
+            fresh.expected = self.nominal_errors.floored(fresh.expected)
+        compare_outputs = partial(self.compare_expected, fresh)
+        return bool(
+            (sample.varied and inputs.unsound(fresh))
+            or not have_same_shapes(fresh, sample)
+            or not compare_outputs(outputs)[0].kind
+            or compare_truncated(self.reference, fresh, outputs, compare_outputs)
+        )
+
+
+def compare_officially(
+    outputs: Outputs, centers: Outputs, published: Callable[[torch.Tensor, torch.Tensor], Mismatch]
+) -> Mismatch | None:
+    """Return the first difference from the baseline's outputs by a benchmark's own rule."""
+    for output, center in zip(outputs, centers, strict=True):
+        found = UNREADABLE if output is None or center is None else published(center, output)
+        if found.kind:
+            return found
+    return None
+
+
+def _compare_with(
+    center: torch.Tensor, known: Expected, output: torch.Tensor, *, varied: bool
+) -> Mismatch:
+    """Compare an output with the baseline's; of varied inputs no error is known."""
+    item = replace(known, reference_error=0.0, error_rms=0.0) if varied else known
+    return compare(item, output, center, TIMED_TOLERANCE_FACTOR)
