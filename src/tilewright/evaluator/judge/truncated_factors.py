@@ -1,8 +1,8 @@
 """Outputs without the error of factors that were truncated to tf32 instead of rounded.
 
 The tensor cores of a GPU ignore the 13 bits that tf32 lacks. Libraries round a float32 factor to
-the nearest tf32 number first, and `tl.dot` of Triton 3.6 does not: its code for sm_90 has no
-`cvt.rna.tf32` (ADR 70). A truncated factor is 2^-11 too small in the mean, and so a product 2^-10.
+the nearest tf32 number first. `tl.dot` of Triton 3.6 does not: its code for sm_90 has no
+`cvt.rna.tf32`. A truncated factor is 2^-11 too small in the mean, and so a product 2^-10.
 Rounding errors cancel out in a long sum of positive terms, and this error does not. So it can be a
 hundred times that of rounded factors.
 
