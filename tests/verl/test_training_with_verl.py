@@ -243,6 +243,19 @@ def test_settings_that_cannot_be_applied_are_named(folder, change, status, text)
     assert not (folder / "refused").exists()
 
 
+def test_fine_tuning_is_refused_here_with_the_environment_of_trl(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewright", "train", "sft", str(write_config(folder, "tuned"))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "trl is not installed; verl 0.9.1 needs an environment of its own" in done.stderr
+    assert "in an environment without verl; in a clone: make install" in done.stderr
+
+
 def test_the_settings_of_verl_are_shown_with_their_origin(folder):
     done = run(str(write_config(folder, "shown")), "--show")
     assert done.returncode == 0, done.stderr
@@ -252,6 +265,7 @@ def test_the_settings_of_verl_are_shown_with_their_origin(folder):
     assert any(line.endswith("# machine section, machine.gpus") for line in lines)
     assert sum(line.endswith("# verl") for line in lines) > 300
     assert all("  # " in line for line in lines)
+    assert "critic.enable=True" not in done.stderr, "advice that machine.verl refuses"
 
 
 def test_the_command_of_verl_runs_the_same_training(folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import shlex
 import shutil
@@ -44,7 +43,6 @@ ENGINE = "tilewright.rl.engines.trl"
 CHOICES = "tilewright.rl.engines.choices"
 CHECKS = {"check_sft": f"{ENGINE}.preflight", "check_choices": f"{CHOICES}.choice_checks"}
 """The module of each check of settings that no training engine makes."""
-NEEDED = ("trl", "transformers", "datasets", "peft")
 SHOW_HELP = "Print the settings of the engine itself, each with its origin; train nothing."
 PLAN_HELP = "Print the memory that the training takes on its GPUs; train nothing."
 ANYWAY_HELP = "Train a model that is too large by --plan. (machine.anyway)"
@@ -264,7 +262,6 @@ def _check(settings: TrainConfig, name: str, *, fresh: bool) -> None:
             ready_to_judge(settings.settings)
         engine.check_rl(settings, fresh=fresh)
         return
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
+    # The others train with the packages of the engine `trl`.
+    find_engine("trl").require_packages()
     getattr(importlib.import_module(CHECKS[name]), name)(settings, fresh=fresh)

@@ -59,7 +59,9 @@ ENGINE = TrainingEngine(
     summary="TRL: one process on one device",
     needed={"trl": "", "transformers": "", "datasets": "", "peft": ""},
     excluded={"verl": "0"},
-    install="pip install 'tilewright[train]' in an environment without verl",
+    install=(
+        "pip install 'tilewright[train]' in an environment without verl; in a clone: make install"
+    ),
     check_rl=_check,
     train_rl=_train,
 )

@@ -75,10 +75,15 @@ def read_shape(path: str) -> ModelShape:
     """Return the sizes of the model in a folder.
 
     Raises:
-        ConfigError: its `config.json` lacks a size.
+        ConfigError: it has no `config.json`, or that file lacks a size.
     """
+    file = Path(path) / "config.json"
+    if not file.is_file():
+        raise ConfigError(
+            f"model.path {path!r}: no memory plan without {file}, which has the sizes of the model"
+        )
     with boundary(ConfigError, f"model.path {path}: no memory plan"):
-        text = (Path(path) / "config.json").read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
         return shape_of(Path(path).name, json.loads(text))
 
 

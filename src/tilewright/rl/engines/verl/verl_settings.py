@@ -165,6 +165,8 @@ def _estimator(preset: Preset) -> Iterator[VerlSetting]:
     yield VerlSetting(f"{ACTOR}.clip_ratio_c", loss.dual_clip, "loss.dual_clip")
     yield VerlSetting(f"{ACTOR}.entropy_coeff", 0, own)
     yield VerlSetting("algorithm.adv_estimator", "grpo", "no critic; its advantages are unused")
+    # Without it verl advises to set `critic.enable`, which `machine.verl` may not name.
+    yield VerlSetting("critic.enable", False, own)
     yield VerlSetting("algorithm.use_kl_in_reward", False, own)
     yield VerlSetting("algorithm.filter_groups.enable", False, own)
     for name, value in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tilewright.rl.engines.verl.memory_plan import (
     require_memory,
     shape_of,
 )
+from tilewright.rl.engines.verl.verl_engine import PLANNED
 from tilewright.rl.training_config import TrainConfig
 
 QWEN3 = {
@@ -119,7 +121,16 @@ def test_the_command_prints_the_plan_of_a_model(tmp_path):
     assert other.exit_code == 2
 
 
-def test_the_table_of_the_guide_is_computed():
+def test_a_folder_without_a_model_is_named_with_the_missing_file(tmp_path):
+    (tmp_path / "c.yaml").write_text("model: {path: nowhere}\n", encoding="utf-8")
+    done = CliRunner().invoke(
+        cli, ["train", "rl", str(tmp_path / "c.yaml"), "--engine", "verl", "--plan"]
+    )
+    assert done.exit_code == 2
+    assert "model.path 'nowhere': no memory plan without nowhere/config.json" in done.output
+
+
+def test_the_tables_of_the_guide_are_computed():
     plans = [
         plan_memory(shape(name), planned(gpus=gpus), memory)
         for name in QWEN3
@@ -128,3 +139,6 @@ def test_the_table_of_the_guide_is_computed():
     ]
     guide = (ROOT / "docs" / "guides" / "train-on-a-cluster.md").read_text(encoding="utf-8")
     assert plan_table(plans) in guide
+    example = replace(shape("8B"), name="qwen3-8b")
+    config = planned(gpus=8, tensor_parallel=2)
+    assert plan_table([plan_memory(example, config, memory) for memory in PLANNED]) in guide

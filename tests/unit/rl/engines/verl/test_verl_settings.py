@@ -48,6 +48,7 @@ def test_verl_neither_weighs_nor_rejects_nor_steps_twice(tmp_path, preset):
     assert found["algorithm.rollout_correction.rollout_is"] is None
     assert found["algorithm.rollout_correction.rollout_rs"] is None
     assert found["trainer.v1.trainer_mode"] == TRAINER
+    assert found["critic.enable"] is False, "verl would advise to enable it"
     assert found["actor_rollout_ref.actor.clip_ratio_high"] == 0.28
     assert found["actor_rollout_ref.actor.clip_ratio_c"] == 3.0
     assert found["actor_rollout_ref.rollout.top_k"] == -1
