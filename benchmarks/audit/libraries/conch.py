@@ -38,6 +38,16 @@ CALLS = (
         "return gemma_rms_norm(x, w, 1e-6, r)",
     ),
     Call(
+        "rope",
+        "import torch\nfrom conch.ops.embedding.rotary_embedding import rotary_embedding",
+        "places, table = torch.arange(q.shape[1], device=q.device), torch.cat((cos, sin), -1)\n"
+        "    # Both are views, into which the operator writes.\n"
+        "    rotary_embedding(places, q[0].flatten(1), k[0].flatten(1), q.shape[-1], table)\n"
+        "    return q, k",
+        note="It writes into its inputs, which the problem allows all libraries. The candidate "
+        "joins the tables of 512 KB and counts the places, because the operator takes them so.",
+    ),
+    Call(
         "paged_prefill", "from conch.ops.attention.varlen_attention import varlen_attention",
         "return varlen_attention(\n"
         "        q, k, v, starts, 1024, lengths, 1024, table, causal=True, scale=128**-0.5\n"
@@ -79,7 +89,6 @@ LIBRARY = Library(
     module="conch",
     calls=CALLS,
     not_judged=(
-        NotJudged("rotary_embedding", "It writes its results into its inputs."),
         NotJudged("fused_add_rms_norm", "It writes its results into its inputs."),
         NotJudged("copy_blocks, reshape_and_cache", "They change the cache that they get."),
         NotJudged("nms, generate_voxels", "The size of the output depends on values."),

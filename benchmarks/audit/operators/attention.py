@@ -76,7 +76,8 @@ OPERATORS = (
         "        a, b = x.chunk(2, -1)\n"
         "        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)\n\n"
         "    return rotated(q), rotated(k)",
-        SEQUENCE, ("q", "k"), ("q", "k"),
+        # Models rotate what a product has just made. Some libraries have no other form.
+        SEQUENCE, ("q", "k"), in_place=("q", "k"),
     ),
     Operator(
         "causal_conv1d", "x, w",

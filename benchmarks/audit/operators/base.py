@@ -56,15 +56,16 @@ class Operator:
     """Arguments that get a gradient in the cell with a backward pass."""
     donates: tuple[str, ...] = ()
     """Arguments that the backward pass of a library may overwrite, as its documents say."""
+    in_place: tuple[str, ...] = ()
+    """Arguments that any call may overwrite, as models need them no more. Results may lie there."""
 
 
 def problem_text(operator: Operator, dtype: str, *, backward: bool) -> str:
     """Return the problem of a cell as source text."""
-    declared = ""
-    if backward:
-        declared = f"GRADS = {list(operator.grads)}\n"
-        if operator.donates:
-            declared += f"DONATES = {list(operator.donates)}\n"
+    declared = f"GRADS = {list(operator.grads)}\n" if backward else ""
+    donates = [*operator.in_place, *(operator.donates if backward else ())]
+    if donates:
+        declared += f"DONATES = {donates}\n"
     return TEMPLATE.format(
         cases=list(operator.cases),
         declared=declared,

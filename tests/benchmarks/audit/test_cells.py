@@ -83,6 +83,27 @@ def test_the_texts_of_a_cell_parse(cell: Cell):
     assert [argument.arg for argument in work.args.args] == cell.operator.names.split(", ")
 
 
+@pytest.mark.parametrize(
+    ("name", "writable"),
+    [
+        ("rope-fp32", ("q", "k")),
+        ("rope-bf16", ("q", "k")),
+        ("cross_entropy-fp32", ()),
+        ("cross_entropy-backward-fp32", ("x",)),
+        ("softmax-fp32", ()),
+    ],
+)
+def test_a_problem_names_the_inputs_that_libraries_may_overwrite(name, writable):
+    problem = parse_problem(BY_PROBLEM[name].problem(), name, name, "audit")
+    assert tuple(problem.writable_inputs) == writable
+
+
+def test_inputs_that_any_call_may_overwrite_are_arguments():
+    for operator in OPERATORS.values():
+        assert set(operator.in_place) <= set(operator.names.split(", "))
+        assert not set(operator.in_place) & set(operator.donates)
+
+
 @pytest.mark.parametrize("cell", BY_PROBLEM.values(), ids=BY_PROBLEM)
 def test_a_reference_runs_on_tiny_shapes(cell: Cell):
     names: dict[str, object] = {}
