@@ -31,7 +31,8 @@ from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.output_description import describe_mismatch
-from tilewright.evaluator.judge.overwritten_inputs import is_untouched, overwritten
+from tilewright.evaluator.judge.outputs_in_inputs import OutputsInInputs
+from tilewright.evaluator.judge.overwritten_inputs import overwritten
 from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.renewed_inputs import renew
 from tilewright.evaluator.judge.request_loop import answer_requests
@@ -253,7 +254,7 @@ class Judge:
         windows = [[0, sample.size]] if message.look is None else message.look
         seen = runner.memory.inputs(message.base, sample.size, windows)
         mutated = overwritten(sample, *seen, self.writable, windows)
-        misplaced = self._misplaced(sample, runner, message)
+        misplaced, inside = self._misplaced(sample, runner, message)
         runner.last = message.addresses
         if message.keep:
             self.snapshots[message.runner] = self._snapshot(sample, runner)
@@ -262,43 +263,50 @@ class Judge:
             seed = sample.forward_seed
             values, _ = reference.run(self.reference, args, grads, seed, sample.after.written)
             self.snapshots["eager"] = list(values)
-        difference = self._compare_timed(sample) if message.compare else None
-        answer = _answer(difference, None, mutated, misplaced)
+        difference, centers = None, None
+        if message.compare:
+            outputs, centers = self._timed_outputs(sample)
+            difference = self._compare_timed(sample, outputs, centers)
+        if self.rule is None and inside.were_right(centers, TIMED_TOLERANCE_FACTOR):
+            misplaced.add(OutputMemory.INPUT)
+        answer = _answer(difference, None, mutated, sorted(misplaced))
         return messages.TimedAnswer(**vars(answer))
 
     def _misplaced(
         self, sample: InputSample, runner: RunnerState, message: messages.FinishTimed
-    ) -> list[OutputMemory]:
+    ) -> tuple[set[OutputMemory], OutputsInInputs]:
         """Return where outputs lie in memory that their caller could not keep."""
         sizes = [byte_size(item.value) for item in sample.expected]
-        spans = [
-            (address, address + size)
-            for address, size in zip(message.addresses, sizes, strict=False)
-            if address and size
-        ]
-        runner.outputs = {
-            call: where for call, where in runner.outputs.items() if call in message.held
-        }
-        found = output_memory.misplaced(
-            runner, spans, self.reference, aliases=self._may_alias(sample)
-        )
-        if not self.reference.placement.returns_inputs and any(
-            is_untouched(sample, runner.memory, message.base, span) for span in spans
-        ):
-            found = sorted({*found, OutputMemory.INPUT})
+        spans = output_memory.spans_of(message.addresses, sizes)
+        placement = self.reference.placement
+        kept = {call: where for call, where in runner.outputs.items() if call in message.held}
+        runner.outputs = kept
+        found = output_memory.misplaced(runner, spans, placement)
+        inside = OutputsInInputs(sample, runner.memory, message.base, spans, placement)
+        if inside.are_misplaced(self.writable):
+            found.add(OutputMemory.INPUT)
         runner.outputs[message.call] = spans
-        if not self.reference.placement.reuses_outputs and not self._may_alias(sample):
-            for call in message.dropped:
-                output_memory.overwrite(runner.memory, runner.outputs.pop(call, []))
-        return found
+        output_memory.give_back(runner, message.dropped, placement)
+        return found, inside
 
-    def _compare_timed(self, sample: InputSample) -> Mismatch | None:
+    def _timed_outputs(
+        self, sample: InputSample
+    ) -> tuple[list[torch.Tensor | None], list[torch.Tensor | None]]:
+        """Return what the candidate returned, and what it is compared with."""
         outputs = self.snapshots.pop("candidate")
         centers = self.snapshots.pop("eager", None)
         if centers is None:
             # It still holds them. They are read only now: the time until the candidate's call must
             # not tell whether that call is compared.
             centers = self._snapshot(sample, self.runners["eager"])
+        return outputs, centers
+
+    def _compare_timed(
+        self,
+        sample: InputSample,
+        outputs: list[torch.Tensor | None],
+        centers: list[torch.Tensor | None],
+    ) -> Mismatch | None:
         for known, output, center in zip(sample.expected, outputs, centers, strict=True):
             item = replace(known, reference_error=0.0, error_rms=0.0) if sample.varied else known
             if output is None or center is None:
@@ -344,7 +352,8 @@ class Judge:
 
     def _may_alias(self, sample: InputSample) -> bool:
         """Tell whether an output may be a view of an input."""
-        return self.reference.placement.aliases or bool(self.writable | sample.after.overwrites)
+        aliases = self.reference.placement.aliases
+        return bool(aliases | self.writable | sample.after.overwrites)
 
     def _snapshot(self, sample: InputSample, runner: RunnerState) -> list[torch.Tensor | None]:
         """Copy the outputs of a runner's last call, and the inputs that are outputs.
