@@ -24,8 +24,8 @@ from tilewright.evaluator.judge import (
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare
 from tilewright.evaluator.judge.dynamic_shapes import have_same_shapes
+from tilewright.evaluator.judge.index_ties import are_ties
 from tilewright.evaluator.judge.inputs import InputSample
-from tilewright.evaluator.judge.integer_comparison import names_ties
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
 from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.number_formats import byte_size
@@ -233,14 +233,15 @@ class Judge:
     ) -> tuple[Mismatch, float | None]:
         """Return the first difference, and the worst error of what was compared."""
         difference, values = RIGHT, list[float]()
-        for item, output in zip(sample.expected, outputs, strict=True):
+        for place, (item, output) in enumerate(zip(sample.expected, outputs, strict=True)):
             if output is None:
                 difference = UNREADABLE
             elif self.rule is not None:
                 difference = compare_published(item.value, output, self.rule)
             else:
                 difference = compare(item, output)
-                if difference.kind and names_ties(item.value, output, sample.tensors()):
+                known = self.reference, sample, place, item.value
+                if difference.kind and are_ties(*known, output):
                     difference = RIGHT
             if difference.error_over_tolerance is not None:
                 values.append(difference.error_over_tolerance)
@@ -279,8 +280,8 @@ class Judge:
         sizes = [byte_size(item.value) for item in sample.expected]
         spans = output_memory.spans_of(message.addresses, sizes)
         placement = self.reference.placement
-        kept = {call: where for call, where in runner.outputs.items() if call in message.held}
-        runner.outputs = kept
+        outputs = runner.outputs.items()
+        runner.outputs = {call: where for call, where in outputs if call in message.held}
         found = output_memory.misplaced(runner, spans, placement)
         inside = OutputsInInputs(sample, runner.memory, message.base, spans, placement)
         if inside.are_misplaced(self.writable):
@@ -307,7 +308,8 @@ class Judge:
         outputs: list[torch.Tensor | None],
         centers: list[torch.Tensor | None],
     ) -> Mismatch | None:
-        for known, output, center in zip(sample.expected, outputs, centers, strict=True):
+        compared = zip(sample.expected, outputs, centers, strict=True)
+        for place, (known, output, center) in enumerate(compared):
             item = replace(known, reference_error=0.0, error_rms=0.0) if sample.varied else known
             if output is None or center is None:
                 difference = UNREADABLE
@@ -315,7 +317,8 @@ class Judge:
                 difference = compare_published(center, output, self.rule)
             else:
                 difference = compare(item, output, center, TIMED_TOLERANCE_FACTOR)
-                if difference.kind and names_ties(center, output, sample.tensors()):
+                ties = self.reference, sample, place, center, output
+                if difference.kind and are_ties(*ties):
                     continue
             strict = self.rule is None and difference is not UNREADABLE
             if difference.kind == "values" and strict:
@@ -352,8 +355,7 @@ class Judge:
 
     def _may_alias(self, sample: InputSample) -> bool:
         """Tell whether an output may be a view of an input."""
-        aliases = self.reference.placement.aliases
-        return bool(aliases | self.writable | sample.after.overwrites)
+        return bool(self.reference.placement.aliases | self.writable | sample.after.overwrites)
 
     def _snapshot(self, sample: InputSample, runner: RunnerState) -> list[torch.Tensor | None]:
         """Copy the outputs of a runner's last call, and the inputs that are outputs.
