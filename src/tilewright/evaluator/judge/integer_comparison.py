@@ -38,9 +38,9 @@ def names_ties(
     """Tell whether `output` names other places of equal values than `value`, in an input.
 
     An input is a source of the indices if it has their dimensions, but for one, which the indices
-    point into. It must hold different values there: of equal ones any index would be right. Every
-    other input that may hold what is chosen by must not decide: `decides` tells of the input with
-    an index in `sources` whether other values of it make another choice.
+    point into. It must hold different values there: of equal ones any index would be right. No
+    other input that may hold what is chosen by may decide. `decides` tells of an index in `sources`
+    whether other values of that input make another choice.
     """
     if value.dtype not in (torch.int32, torch.int64) or value.shape != output.shape:
         return False
