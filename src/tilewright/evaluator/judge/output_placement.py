@@ -53,9 +53,9 @@ class OutputPlacement:
 
     def note_kept(self, kept: set[int], outputs: Sequence[torch.Tensor]) -> None:
         """Note which outputs lie in memory that is there between calls too."""
-        self.reuses_outputs |= {
-            place for place, value in enumerate(outputs) if _memory(value) in kept - {0}
-        }
+        found = {place for place, value in enumerate(outputs) if _memory(value) in kept - {0}}
+        # A new set: a copy of this object, made to undo what a call shows, keeps the old one.
+        self.reuses_outputs = self.reuses_outputs | found
 
 
 def memories(values: Sequence[torch.Tensor]) -> set[int]:

@@ -24,6 +24,7 @@ from tilewright.evaluator.judge import (
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare
 from tilewright.evaluator.judge.dynamic_shapes import have_same_shapes
+from tilewright.evaluator.judge.ignored_inputs import fill_ignored
 from tilewright.evaluator.judge.index_ties import are_ties
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
@@ -146,15 +147,11 @@ class Judge:
         return Done()
 
     def make_sample(self, message: messages.MakeSample) -> messages.SampleLayout:
-        sample = make_varied_sample(
-            self.reference,
-            message.params,
-            message.variation,
-            message.seed,
-            message.forward_seed,
-            double=self.rule is None,
-        )
+        given = (message.params, message.variation, message.seed, message.forward_seed)
+        sample = make_varied_sample(self.reference, *given, double=self.rule is None)
         self.samples[message.sample] = sample
+        if self.rule is None:
+            fill_ignored(self.reference, sample, message.seed)
         if sample.variation == "nominal":
             self.nominal_errors.note(sample.expected)
         else:
@@ -199,6 +196,8 @@ class Judge:
             varied=message.varied,
             base=message.base,
         )
+        if self.rule is None:
+            fill_ignored(self.reference, sample, message.seed)
         return messages.SampleRenewed(fresh, sample.tree)
 
     def publish_sample(self, message: PublishSample) -> messages.InputsWritten:

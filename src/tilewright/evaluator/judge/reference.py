@@ -73,6 +73,9 @@ class WrittenOutputs:
     """Whether there are such arguments too where it returns tensors."""
     known: set[int] = field(default_factory=set)
     """Their indices, as far as calls have shown."""
+    ignored: set[int] | None = None
+    """Tensors, in order, that are overwritten and whose earlier values have no effect; `None`: not
+    known yet."""
 
 
 @dataclass
