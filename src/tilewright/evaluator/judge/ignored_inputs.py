@@ -18,6 +18,8 @@ from tilewright.evaluator.judge.reference_state import undisturbed
 
 MOST_BYTES = 1 << 30
 """Inputs up to this size are filled. A device may have no memory for the copies of more."""
+SEED = 0x2545F4914F6CDD1D
+"""Combined with the seed of a sample: else random values could be those of its own generator."""
 DIFFERENT = 1 << 16
 """Random values that are made for one tensor."""
 LARGEST_INTEGER = 100
@@ -29,7 +31,7 @@ def fill_ignored(reference: Reference, sample: InputSample, seed: int) -> None:
     written = reference.written
     if not sample.after.overwrites or sample.random or sample.size > MOST_BYTES:
         return
-    generator = torch.Generator(reference.device).manual_seed(seed)
+    generator = torch.Generator(reference.device).manual_seed(seed ^ SEED)
     if written.ignored is None:
         with undisturbed(reference):
             written.ignored = _ignored(reference, sample, generator)

@@ -65,6 +65,15 @@ def test_memory_whose_values_matter_keeps_them(judge, body):
     assert (signs != 0).any()
 
 
+def test_values_of_the_generators_first_draw_are_not_those_of_the_noise(judge):
+    body = "return (torch.randn(4, 8, generator=generator),)\n\ndef reference(x):\n    x.mul_(2)\n"
+    judge.load(f"import torch\n\ndef inputs(case, generator):\n    {body}")
+    judge.map()
+    (x,) = judge.inputs(judge.sample(seed=3))
+
+    assert torch.equal(x, torch.randn(4, 8, generator=torch.Generator().manual_seed(3)))
+
+
 def test_the_official_protocol_leaves_the_generators_values(judge):
     judge.load(INTO, rule={"name": "allclose", "tolerance": 1e-2})
     judge.map()
