@@ -275,24 +275,57 @@ PLACES = (
             "        found |= set()\n",
         ),
         (
-            "an output may lie in an input",
-            "if memory.overlaps_inputs(span) and not aliases:",
-            "if aliases is None:",
-        ),
-        (
             "outputs may overlap each other",
-            "if not reference.placement.shares_outputs and any(",
-            "if reference.placement.shares_outputs and any(",
+            "if (one, other) not in placement.shares_outputs",
+            "if (one, other) in placement.shares_outputs",
         ),
         (
             "outputs that are held are not compared",
-            "for held in runner.outputs.values() for span in held]",
-            "for held in runner.outputs.values() for span in held][:0]",
+            "for span in held.values()]",
+            "for span in held.values()][:0]",
+        ),
+        (
+            "outputs of problems in place keep their values",
+            "and not runner.memory.overlaps_inputs(span)",
+            "and runner.memory.overlaps_inputs(span)",
         ),
         (
             "outputs that are given back keep their values",
             "            memory.write(start, (data * (size // PAGE + 1))[:size])\n",
             "            memory.write(start, b'')\n",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/output_placement.py",
+        OUTPUTS,
+        (
+            "halves of one tensor count as one output",
+            "            if start < last and first < stop\n",
+            "",
+        ),
+        (
+            "an input that the reference overwrites counts as returned as it was",
+            "if own is copy or same_values(own, copy)",
+            "if own is copy or own is not copy",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/outputs_in_inputs.py",
+        OUTPUTS,
+        (
+            "an output may lie in any input",
+            "if found is None or not (found[2] in may_write or place in self._placement.aliases):",
+            "if found is None:",
+        ),
+        (
+            "an output may reach beyond an input",
+            "if first <= start and stop <= last:",
+            "if first <= start < last:",
+        ),
+        (
+            "an input that was right may be returned",
+            "            if not different.kind:\n",
+            "            if different is None:\n",
         ),
     ),
     *planted(

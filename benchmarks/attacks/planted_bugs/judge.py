@@ -71,8 +71,8 @@ JUDGE = (
         UNIT + "evaluator/judge/test_compared_outputs.py",
         (
             "the last of several outputs is not compared",
-            "item, output in zip(sample.expected, outputs, strict=True)",
-            "item, output in list(zip(sample.expected, outputs))[: max(1, len(outputs) - 1)]",
+            "in enumerate(zip(sample.expected, outputs, strict=True)):",
+            "in list(enumerate(zip(sample.expected, outputs)))[: max(1, len(outputs) - 1)]:",
         ),
         (
             "expected values of another sample",
@@ -254,9 +254,9 @@ MEMORY = (
         UNIT + "evaluator/judge/test_compared_outputs.py",
         (
             "the last of several outputs is not compared when timed",
-            "for known, output, center in zip(sample.expected, outputs, centers, strict=True):",
-            "for known, output, center in list(zip(sample.expected, outputs, centers))"
-            "[: max(1, len(outputs) - 1)]:",
+            "items = zip(sample.expected, outputs, centers, strict=True)\n        for place",
+            "items = list(zip(sample.expected, outputs, centers))[: max(1, len(outputs) - 1)]\n"
+            "        for place",
         ),
     ),
     *planted(

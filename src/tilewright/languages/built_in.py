@@ -32,12 +32,26 @@ class Torch:
         return python_actions(code)
 
 
+HOST_NAMES = frozenset({"cdiv", "next_power_of_2", "testing", "__version__"})
+"""Names of triton that code without a kernel uses."""
+
+
 def _uses_triton(module: Module) -> bool:
-    names = {name for name, full in module.aliases.items() if full.split(".")[0] == "triton"}
+    names = {
+        name
+        for name, full in module.aliases.items()
+        if full.split(".")[0] == "triton" and not HOST_NAMES & {*full.split(".")[1:]}
+    }
+    on_host = {
+        id(node.value)
+        for node in module.nodes
+        if isinstance(node, ast.Attribute) and node.attr in HOST_NAMES
+    }
     by_call = (module.imported_by(call) or "" for call in calls(module))
-    return any(isinstance(node, ast.Name) and node.id in names for node in module.nodes) or any(
-        name.split(".")[0] == "triton" for name in by_call
-    )
+    return any(
+        isinstance(node, ast.Name) and node.id in names and id(node) not in on_host
+        for node in module.nodes
+    ) or any(name.split(".")[0] == "triton" for name in by_call)
 
 
 @dataclass(frozen=True)

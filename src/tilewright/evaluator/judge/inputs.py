@@ -28,6 +28,7 @@ from tilewright.evaluator.judge.number_formats import (
     same_values,
     widened,
 )
+from tilewright.evaluator.judge.output_placement import memories
 from tilewright.evaluator.judge.random_seeds import has_sampled
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge.tf32_products import allow_for_tf32
@@ -301,7 +302,7 @@ def _detect_randomness(
     seed = sample.forward_seed
     for other in range(seed + 1, seed + 1 + SEEDS):
         again, _ = refs.run(reference, args, grad_outputs, other, sample.after.written)
-        reference.placement.reuses_outputs |= bool(refs.memories(values) & refs.memories(again))
+        reference.placement.note_kept(memories(values), again)
         sampled_any = has_sampled(reference.device, other)
         if _differ(values, again):
             once_more, _ = refs.run(reference, args, grad_outputs, other, sample.after.written)

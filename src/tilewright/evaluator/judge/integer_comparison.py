@@ -7,7 +7,7 @@ values decide. An index that the reference names once may not be named twice (AD
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
@@ -29,20 +29,39 @@ def compare_integers(
     )
 
 
-def names_ties(value: torch.Tensor, output: torch.Tensor, sources: Iterable[torch.Tensor]) -> bool:
+def names_ties(
+    value: torch.Tensor,
+    output: torch.Tensor,
+    sources: Sequence[torch.Tensor],
+    decides: Callable[[int], bool],
+) -> bool:
     """Tell whether `output` names other places of equal values than `value`, in an input.
 
     An input is a source of the indices if it has their dimensions, but for one, which the indices
-    point into. It must hold different values there: of equal ones any index would be right.
+    point into. It must hold different values there: of equal ones any index would be right. No
+    other input that may hold what is chosen by may decide. `decides` tells of an index in `sources`
+    whether other values of that input make another choice.
     """
     if value.dtype not in (torch.int32, torch.int64) or value.shape != output.shape:
         return False
-    return any(
-        _same_in(source, dim, value, output)
-        for source in sources
-        for dim in range(source.dim())
-        if source.numel() and value.numel()
+    if not value.numel():
+        return False
+    ties = {index for index, source in enumerate(sources) if _ties_in(source, value, output)}
+    if not ties:
+        return False
+    # Numbers that tie are what is chosen by. Integers and truth values may be a mask of it.
+    exact = not any(sources[index].is_floating_point() for index in ties)
+    least = min(sources[index].numel() for index in ties)
+    return not any(
+        decides(index)
+        for index, source in enumerate(sources)
+        if index not in ties and (exact or source.is_floating_point() or source.numel() >= least)
     )
+
+
+def _ties_in(source: torch.Tensor, value: torch.Tensor, output: torch.Tensor) -> bool:
+    dims = range(source.dim() if source.numel() else 0)
+    return any(_same_in(source, dim, value, output) for dim in dims)
 
 
 def _same_in(source: torch.Tensor, dim: int, value: torch.Tensor, output: torch.Tensor) -> bool:

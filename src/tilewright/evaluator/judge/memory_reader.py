@@ -73,8 +73,8 @@ class RunnerState:
     memory: Memory
     entries: list[list[Any]] = field(default_factory=list)
     mapping: dict[str, str] = field(default_factory=dict)
-    outputs: dict[int, list[Span]] = field(default_factory=dict)
-    """Where the outputs lie that the caller holds, by the number of the call."""
+    outputs: dict[int, dict[int, Span]] = field(default_factory=dict)
+    """Where the outputs lie that the caller holds: by the number of the call, then by place."""
     last: list[int] = field(default_factory=list)
     """Where the outputs of its last call lie."""
     last_base: int = 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 
 from tilewright.evaluator.judge.memory_reader import Memory, RunnerState, Span
-from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.output_placement import OutputPlacement
 from tilewright.wire.names import OutputMemory
 
 OVERWRITTEN_BYTES = 256 << 10
@@ -18,29 +19,57 @@ WINDOWS, WINDOW_BYTES = 64, 512
 """Byte ranges of a larger output, and the length of each."""
 
 
-def misplaced(
-    runner: RunnerState, spans: list[Span], reference: Reference, *, aliases: bool
-) -> list[OutputMemory]:
-    """Return what the outputs of a call overlap that their caller needs unchanged.
+def spans_of(addresses: Sequence[int], sizes: Sequence[int]) -> dict[int, Span]:
+    """Return where the outputs lie that have memory, by their places."""
+    return {
+        place: (address, address + size)
+        for place, (address, size) in enumerate(zip(addresses, sizes, strict=False))
+        if address and size
+    }
 
-    The reference may do the same: return a view of an input (`aliases`), one tensor twice, or the
-    same memory in every call. The last output byte is written, and a process on a CPU is stopped.
+
+def misplaced(
+    runner: RunnerState, spans: Mapping[int, Span], placement: OutputPlacement
+) -> set[OutputMemory]:
+    """Return what the outputs of a call overlap that their caller needs unchanged, but for inputs.
+
+    The reference may do the same: return one tensor at two places, or the same memory in every
+    call. The last output byte is written, and a process on a CPU is stopped.
     """
     memory, found = runner.memory, set[OutputMemory]()
-    for span in spans:
+    for span in spans.values():
         found |= memory.foreign(span)
-        if memory.overlaps_inputs(span) and not aliases:
-            found.add(OutputMemory.INPUT)
-    if not reference.placement.shares_outputs and any(
-        overlap(*pair) for pair in combinations(spans, 2)
+    if any(
+        overlap(spans[one], spans[other])
+        for one, other in combinations(sorted(spans), 2)
+        if (one, other) not in placement.shares_outputs
     ):
         found.add(OutputMemory.OTHER_OUTPUT)
-    if not reference.placement.reuses_outputs:
-        own = [span for span in spans if not memory.is_callers_copy(span)]
-        earlier = [span for held in runner.outputs.values() for span in held]
-        if any(overlap(*pair) for pair in product(own, earlier)):
-            found.add(OutputMemory.EARLIER_OUTPUT)
-    return sorted(found)
+    own = [
+        span
+        for place, span in spans.items()
+        if place not in placement.reuses_outputs and not memory.is_callers_copy(span)
+    ]
+    earlier = [span for held in runner.outputs.values() for span in held.values()]
+    if any(overlap(*pair) for pair in product(own, earlier)):
+        found.add(OutputMemory.EARLIER_OUTPUT)
+    return found
+
+
+def give_back(runner: RunnerState, calls: Sequence[int], placement: OutputPlacement) -> None:
+    """Overwrite the outputs of calls that their caller gives back.
+
+    Those that lie in inputs are overwritten by the inputs of another call. A candidate may keep
+    what the reference keeps.
+    """
+    for call in calls:
+        given = runner.outputs.pop(call, {})
+        spans = [
+            span
+            for place, span in given.items()
+            if place not in placement.reuses_outputs and not runner.memory.overlaps_inputs(span)
+        ]
+        overwrite(runner.memory, spans)
 
 
 def overlap(one: Span, other: Span) -> bool:

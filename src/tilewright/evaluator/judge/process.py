@@ -23,23 +23,27 @@ from tilewright.evaluator.judge import (
     soundness,
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare
+from tilewright.evaluator.judge.ignored_inputs import fill_ignored
+from tilewright.evaluator.judge.index_ties import are_ties
 from tilewright.evaluator.judge.inputs import InputSample
-from tilewright.evaluator.judge.integer_comparison import names_ties
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
 from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.output_description import describe_mismatch
-from tilewright.evaluator.judge.overwritten_inputs import is_untouched, overwritten
+from tilewright.evaluator.judge.outputs_in_inputs import OutputsInInputs
+from tilewright.evaluator.judge.overwritten_inputs import overwritten
 from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.renewed_inputs import renew
 from tilewright.evaluator.judge.repeated_comparison import compare_again
 from tilewright.evaluator.judge.request_loop import answer_requests
 from tilewright.evaluator.judge.timed_comparison import (
+    TIMED_TOLERANCE_FACTOR,
     UNREADABLE,
     TimedComparison,
     compare_officially,
 )
+from tilewright.evaluator.judge.truncated_factors import Outputs
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
 from tilewright.evaluator.judge_client import messages
@@ -141,15 +145,11 @@ class Judge:
         return Done()
 
     def make_sample(self, message: messages.MakeSample) -> messages.SampleLayout:
-        sample = make_varied_sample(
-            self.reference,
-            message.params,
-            message.variation,
-            message.seed,
-            message.forward_seed,
-            double=self.rule is None,
-        )
+        given = (message.params, message.variation, message.seed, message.forward_seed)
+        sample = make_varied_sample(self.reference, *given, double=self.rule is None)
         self.samples[message.sample] = sample
+        if self.rule is None:
+            fill_ignored(self.reference, sample, message.seed)
         if sample.variation == "nominal":
             self.nominal_errors.note(sample.expected)
         else:
@@ -194,6 +194,8 @@ class Judge:
             varied=message.varied,
             base=message.base,
         )
+        if self.rule is None:
+            fill_ignored(self.reference, sample, message.seed)
         return messages.SampleRenewed(fresh, sample.tree)
 
     def publish_sample(self, message: PublishSample) -> messages.InputsWritten:
@@ -222,14 +224,15 @@ class Judge:
     ) -> tuple[Mismatch, float | None]:
         """Return the first difference, and the worst error of what was compared."""
         difference, values = RIGHT, list[float]()
-        for item, output in zip(sample.expected, outputs, strict=True):
+        for place, (item, output) in enumerate(zip(sample.expected, outputs, strict=True)):
             if output is None:
                 difference = UNREADABLE
             elif self.rule is not None:
                 difference = compare_published(item.value, output, self.rule)
             else:
                 difference = compare(item, output)
-                if difference.kind and names_ties(item.value, output, sample.tensors()):
+                known = self.reference, sample, place, item.value
+                if difference.kind and are_ties(*known, output):
                     difference = RIGHT
             if difference.error_over_tolerance is not None:
                 values.append(difference.error_over_tolerance)
@@ -243,7 +246,7 @@ class Judge:
         windows = [[0, sample.size]] if message.look is None else message.look
         seen = runner.memory.inputs(message.base, sample.size, windows)
         mutated = overwritten(sample, *seen, self.writable, windows)
-        misplaced = self._misplaced(sample, runner, message)
+        misplaced, inside = self._misplaced(sample, runner, message)
         runner.last = message.addresses
         if message.keep:
             self.snapshots[message.runner] = self._snapshot(sample, runner)
@@ -252,43 +255,47 @@ class Judge:
             seed = sample.forward_seed
             values, _ = reference.run(self.reference, args, grads, seed, sample.after.written)
             self.snapshots["eager"] = list(values)
-        difference = self._compare_timed(sample) if message.compare else None
-        answer = _answer(difference, None, mutated, misplaced)
+        difference, centers = None, None
+        if message.compare:
+            outputs, centers = self._timed_outputs(sample)
+            difference = self._compare_timed(sample, outputs, centers)
+        if self.rule is None and inside.were_right(centers, TIMED_TOLERANCE_FACTOR):
+            misplaced.add(OutputMemory.INPUT)
+        answer = _answer(difference, None, mutated, sorted(misplaced))
         return messages.TimedAnswer(**vars(answer))
 
     def _misplaced(
         self, sample: InputSample, runner: RunnerState, message: messages.FinishTimed
-    ) -> list[OutputMemory]:
+    ) -> tuple[set[OutputMemory], OutputsInInputs]:
         """Return where outputs lie in memory that their caller could not keep."""
         sizes = [byte_size(item.value) for item in sample.expected]
-        spans = [
-            (address, address + size)
-            for address, size in zip(message.addresses, sizes, strict=False)
-            if address and size
-        ]
-        runner.outputs = {
-            call: where for call, where in runner.outputs.items() if call in message.held
-        }
-        found = output_memory.misplaced(
-            runner, spans, self.reference, aliases=self._may_alias(sample)
-        )
-        if not self.reference.placement.returns_inputs and any(
-            is_untouched(sample, runner.memory, message.base, span) for span in spans
-        ):
-            found = sorted({*found, OutputMemory.INPUT})
+        spans = output_memory.spans_of(message.addresses, sizes)
+        placement = self.reference.placement
+        outputs = runner.outputs.items()
+        runner.outputs = {call: where for call, where in outputs if call in message.held}
+        found = output_memory.misplaced(runner, spans, placement)
+        inside = OutputsInInputs(sample, runner.memory, message.base, spans, placement)
+        if inside.are_misplaced(self.writable):
+            found.add(OutputMemory.INPUT)
         runner.outputs[message.call] = spans
-        if not self.reference.placement.reuses_outputs and not self._may_alias(sample):
-            for call in message.dropped:
-                output_memory.overwrite(runner.memory, runner.outputs.pop(call, []))
-        return found
+        output_memory.give_back(runner, message.dropped, placement)
+        return found, inside
 
-    def _compare_timed(self, sample: InputSample) -> Mismatch | None:
+    def _timed_outputs(
+        self, sample: InputSample
+    ) -> tuple[list[torch.Tensor | None], list[torch.Tensor | None]]:
+        """Return what the candidate returned, and what it is compared with."""
         outputs = self.snapshots.pop("candidate")
         centers = self.snapshots.pop("eager", None)
         if centers is None:
             # It still holds them. They are read only now: the time until the candidate's call must
             # not tell whether that call is compared.
             centers = self._snapshot(sample, self.runners["eager"])
+        return outputs, centers
+
+    def _compare_timed(
+        self, sample: InputSample, outputs: Outputs, centers: Outputs
+    ) -> Mismatch | None:
         if self.rule is not None:
             rule = self.rule
             return compare_officially(
@@ -316,7 +323,7 @@ class Judge:
 
     def _may_alias(self, sample: InputSample) -> bool:
         """Tell whether an output may be a view of an input."""
-        return self.reference.placement.aliases or bool(self.writable | sample.after.overwrites)
+        return bool(self.reference.placement.aliases | self.writable | sample.after.overwrites)
 
     def _snapshot(self, sample: InputSample, runner: RunnerState) -> list[torch.Tensor | None]:
         """Copy the outputs of a runner's last call, and the inputs that are outputs.

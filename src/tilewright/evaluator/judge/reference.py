@@ -19,7 +19,8 @@ from typing import Any, Final
 import torch
 
 from tilewright.evaluator.judge.argument_trees import changed, leaves_of, mapped, tensors
-from tilewright.evaluator.judge.number_formats import is_inexact, same_values
+from tilewright.evaluator.judge.number_formats import is_inexact
+from tilewright.evaluator.judge.output_placement import OutputPlacement, memories
 from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
@@ -65,24 +66,6 @@ def _line_of(error: BaseException) -> str:
 
 
 @dataclass
-class OutputPlacement:
-    """Where a reference puts its outputs."""
-
-    aliases: bool = False
-    """Whether its last call returned a view of an input."""
-    returns_inputs: bool = False
-    """Whether its last call returned a view of an input that it left as it was."""
-    shares_outputs: bool = False
-    """Whether two outputs of its last call lay in the same memory."""
-    reuses_outputs: bool = False
-    """Whether it returns memory that it keeps from call to call, such as a weight."""
-    dynamic: bool | None = None
-    """Whether an operator chooses a shape by values; `None`: not known yet."""
-    on_host: set[int] = field(default_factory=set)
-    """Places of outputs that lie on the host although the reference runs on a device."""
-
-
-@dataclass
 class WrittenOutputs:
     """Arguments of a reference whose content after a call is an output."""
 
@@ -90,6 +73,9 @@ class WrittenOutputs:
     """Whether there are such arguments too where it returns tensors."""
     known: set[int] = field(default_factory=set)
     """Their indices, as far as calls have shown."""
+    ignored: set[int] | None = None
+    """Tensors, in order, that are overwritten and whose earlier values have no effect; `None`: not
+    known yet."""
 
 
 @dataclass
@@ -292,19 +278,12 @@ def run_on(
         outputs, kind = evaluate(reference.function, reference, list(copies), grad_outputs)
         finish(reference.device)
     reference.call_s = time.perf_counter() - start
-    given, returned = memories(tensors(copies)), memories(outputs)
-    reference.placement.aliases = bool(given & returned)
-    reference.placement.returns_inputs = any(
-        _memory(copy) in returned and same_values(own, copy)
-        for own, copy in zip(tensors(args), tensors(copies), strict=True)
-    )
-    reference.placement.shares_outputs = len(returned) < sum(
-        _memory(value) != 0 for value in outputs
+    reference.placement.note_call(
+        [*tensors(args), *grad_outputs], [*tensors(copies), *grad_outputs], outputs
     )
     model = reference.model
     if model is not None:
-        kept = memories([*model.parameters(), *model.buffers()])
-        reference.placement.reuses_outputs |= bool(kept & returned)
+        reference.placement.note_kept(memories([*model.parameters(), *model.buffers()]), outputs)
     if written is None:
         written = _written(reference, args, copies, outputs)
     return [*outputs, *tensors_at(copies, written)], kind
@@ -323,16 +302,6 @@ def _written(
 
 def tensors_at(args: list[Any], written: Sequence[int]) -> list[torch.Tensor]:
     return [leaf.detach() for index in written for leaf in tensors(args[index])]
-
-
-def memories(values: Sequence[torch.Tensor]) -> set[int]:
-    """Return where the storages of tensors lie that have one."""
-    return {_memory(value) for value in values} - {0}
-
-
-def _memory(value: torch.Tensor) -> int:
-    """Return where a tensor's storage lies; 0 where it has none of its own."""
-    return value.untyped_storage().data_ptr() if value.layout == torch.strided else 0
 
 
 def evaluate(

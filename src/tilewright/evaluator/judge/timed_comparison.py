@@ -11,8 +11,8 @@ import torch
 from tilewright.evaluator.judge import inputs
 from tilewright.evaluator.judge.comparison import Expected, Mismatch, compare
 from tilewright.evaluator.judge.dynamic_shapes import have_same_shapes
+from tilewright.evaluator.judge.index_ties import are_ties
 from tilewright.evaluator.judge.inputs import InputSample
-from tilewright.evaluator.judge.integer_comparison import names_ties
 from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge.repeated_comparison import compare_truncated
@@ -38,11 +38,12 @@ class TimedComparison:
         self, sample: InputSample, outputs: Outputs, centers: Outputs
     ) -> Mismatch | None:
         """Return the first difference from the baseline's outputs `centers`, if it is one."""
-        for known, output, center in zip(sample.expected, outputs, centers, strict=True):
+        items = zip(sample.expected, outputs, centers, strict=True)
+        for place, (known, output, center) in enumerate(items):
             if output is None or center is None:
                 return UNREADABLE
             found = _compare_with(center, known, output, varied=sample.varied)
-            if found.kind and names_ties(center, output, sample.tensors()):
+            if found.kind and are_ties(self.reference, sample, place, center, output):
                 continue
             if found.kind in ("values", "nonfinite") and (
                 self._is_truncated(sample, outputs, centers) or self._is_right(sample, outputs)

@@ -204,7 +204,9 @@ def test_smaller_inputs_beside_constants_keep_the_noise_of_the_constants():
 def test_places_of_equal_values_are_equally_right():
     x = torch.tensor([[3.0, 1.0, 3.0, 2.0], [5.0, 5.0, 0.0, 5.0]])
     value = torch.tensor([[0, 2], [0, 1]])
-    same = integer_comparison.names_ties
+
+    def same(value: torch.Tensor, output: torch.Tensor, sources: list[torch.Tensor]) -> bool:
+        return integer_comparison.names_ties(value, output, sources, lambda _: False)
 
     assert same(value, torch.tensor([[2, 0], [3, 1]]), [x])
     assert not same(value, torch.tensor([[0, 0], [0, 1]]), [x])
@@ -213,6 +215,32 @@ def test_places_of_equal_values_are_equally_right():
     assert not same(value, torch.tensor([[2, 0], [3, 1]]), [torch.ones(2, 4)])
     assert same(torch.tensor([0, 0]), torch.tensor([2, 3]), [x])
     assert not same(torch.tensor([0, 0]), torch.tensor([1, 3]), [x])
+
+
+@pytest.mark.parametrize(
+    ("others", "deciding", "excused"),
+    [
+        ([torch.tensor([[0.1, 0.2, 0.3, 0.4]])], [1], False),
+        ([torch.tensor([[0.1, 0.2, 0.3, 0.4]])], [], True),
+        # Scores of tokens and experts, by number: no shape is that of the mask.
+        ([torch.rand(1, 3), torch.rand(4, 3)], [2], False),
+        ([torch.tensor([7])], [1], False),
+    ],
+)
+def test_a_mask_that_is_the_same_at_two_places_decides_alone_or_not_at_all(
+    others, deciding, excused
+):
+    mask, value, output = torch.tensor([[True, True, False, True]]), [3], [0]
+    given = torch.tensor(value), torch.tensor(output), [mask, *others]
+
+    assert integer_comparison.names_ties(*given, deciding.__contains__) is excused
+
+
+def test_a_length_beside_scores_that_tie_decides_nothing():
+    scores = torch.tensor([[2.0, 1.0, 2.0, 0.0]])
+    given = torch.tensor([0]), torch.tensor([2]), [scores, torch.tensor([3])]
+
+    assert integer_comparison.names_ties(*given, lambda index: index == 1)
 
 
 def test_an_integer_of_a_rounded_oracle_is_accepted():

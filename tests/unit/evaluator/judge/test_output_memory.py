@@ -17,11 +17,14 @@ from tests.unit.evaluator.judge.test_process import FUNCTION
 from tilewright.evaluator.judge import output_memory
 from tilewright.evaluator.judge.memory_reader import HostMemory
 from tilewright.wire.names import OutputMemory
+from tilewright.wire.tensors import build
 
 TWO = FUNCTION.replace("torch.relu(x + y)", "(x + y, x - y)")
 SAME = FUNCTION.replace("return torch.relu(x + y)", "z = x + y\n    return z, z")
 VIEW = FUNCTION.replace("torch.relu(x + y)", "x.view(-1)")
 IN_PLACE = FUNCTION.replace("torch.relu(x + y)", "x.add_(y)")
+BOTH = FUNCTION.replace("(8, gen", '(case["n"], 8, gen').replace("x + y", "x - y")
+COPY = FUNCTION.replace("torch.relu(x + y)", "x.clone()")
 KEPT = """
 import torch
 
@@ -99,6 +102,62 @@ def test_a_view_of_a_writable_input_is_allowed_once_it_is_written(judge, source,
     assert seen(judge, y.data_ptr()) == [OutputMemory.INPUT]
 
 
+def test_only_an_input_that_may_be_overwritten_can_be_an_output(judge):
+    x, y = opened(judge, BOTH, writable_inputs=["y"])
+
+    x[0, 0] += 1
+    assert seen(judge, x.data_ptr()) == [OutputMemory.INPUT]
+    y += 1
+    assert seen(judge, y.data_ptr()) == []
+    # It reaches into the memory between the inputs.
+    assert seen(judge, y.data_ptr() + 4) == [OutputMemory.INPUT]
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_an_input_that_was_right_before_the_call_is_no_result_of_work(judge, timed):
+    judge.load(COPY, writable_inputs=["x"])
+    judge.map()
+    x, y = judge.inputs(judge.sample(timed=timed))
+    how = {"expect": timed, "compare": timed}
+    x[0, 0] *= 1 + 2**-22
+
+    assert judge.timed("candidate", x, **how)["misplaced"] == [OutputMemory.INPUT]
+    assert judge.timed("candidate", x.clone(), **how)["misplaced"] == []
+    # The row is the result of work, wherever it lies.
+    judge.load(COPY.replace("x.clone()", "torch.cat([x[:-1], y[None]])"), writable_inputs=["x"])
+    judge.map()
+    x, y = judge.inputs(judge.sample(timed=timed))
+    x[-1] = y
+    answer = judge.timed("candidate", x, **how)
+    assert (answer["misplaced"], answer["wrong"]) == ([], "")
+
+
+def test_work_in_place_that_changes_nothing_of_a_variation_is_allowed(judge):
+    judge.load(COPY.replace("x.clone()", "torch.round(x)"), writable_inputs=["x"])
+    judge.map()
+    for variation in ("nominal", "small_integers"):
+        x, _ = judge.inputs(judge.sample(variation))
+        assert judge.check(x.round_())["misplaced"] == []
+
+
+def test_a_view_of_another_input_than_the_references_is_found(judge):
+    x, y = opened(judge, COPY.replace("x.clone()", "x, y.clone()").replace("8, gen", "32, gen", 2))
+
+    assert seen(judge, x.data_ptr(), y.data_ptr()) == [OutputMemory.INPUT]
+    assert seen(judge, x.data_ptr(), torch.empty(32).data_ptr()) == []
+
+
+def test_a_gradient_may_be_that_of_the_output_where_the_references_is(judge):
+    judge.load(FUNCTION.replace("torch.relu(x + y)", "x + y.sum()"), grads=["x"])
+    judge.map()
+    sample = judge.sample()
+    judge.inputs(sample)
+    (upstream,) = build(sample["grad_outputs"], judge.area.inputs, 0)
+
+    assert sample["aliases"]
+    assert seen(judge, torch.empty(4, 8).data_ptr(), upstream.data_ptr()) == []
+
+
 def test_a_view_of_inputs_of_another_call_is_no_result_of_work_in_place(judge):
     judge.load(IN_PLACE)
     judge.map()
@@ -138,6 +197,15 @@ def test_outputs_must_not_overlap_each_other(judge):
 
     assert seen(judge, first, first + 128) == []
     assert seen(judge, first, first + 124) == [OutputMemory.OTHER_OUTPUT]
+    assert seen(judge, first, first) == [OutputMemory.OTHER_OUTPUT]
+
+
+def test_halves_of_one_tensor_do_not_overlap(judge):
+    opened(judge, SAME.replace("return z, z", "return torch.cat([z, z]).chunk(2)"))
+    memory = torch.empty(2, 32)
+    first, second = memory[0].data_ptr(), memory[1].data_ptr()
+
+    assert seen(judge, first, second) == []
     assert seen(judge, first, first) == [OutputMemory.OTHER_OUTPUT]
 
 
@@ -229,11 +297,42 @@ def test_places_in_large_outputs_are_overwritten_in_secret():
     assert not torch.equal(*[item[:1000] for item in places])
 
 
-@pytest.mark.parametrize("problem", [(KEPT, "module"), (VIEW, "function"), (IN_PLACE, "function")])
-def test_memory_that_the_reference_keeps_too_is_not_overwritten(judge, problem):
-    opened(judge, *problem)
+def test_memory_that_the_reference_keeps_too_is_not_overwritten(judge):
+    opened(judge, KEPT, "module")
     output = torch.full((4, 8), 7.0)
     seen(judge, output.data_ptr(), call=1)
     seen(judge, output.data_ptr(), call=2, held=[1], dropped=[1])
 
     assert (output == 7.0).all()
+
+
+def test_an_output_beside_one_that_the_reference_keeps_is_overwritten(judge):
+    opened(judge, KEPT.replace("return self.table", "return self.table, x + 1"), "module")
+    kept, own, other = (torch.full((4, 8), 7.0) for _ in range(3))
+    kept_at = kept.data_ptr()
+    assert seen(judge, kept_at, own.data_ptr(), call=1) == []
+    held = {"call": 2, "held": [1]}
+    assert seen(judge, kept_at, own.data_ptr(), **held) == [OutputMemory.EARLIER_OUTPUT]
+    assert seen(judge, kept_at, other.data_ptr(), call=3, held=[1, 2], dropped=[1]) == []
+
+    assert (kept == 7.0).all()
+    assert not (own == 7.0).any()
+
+
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [(VIEW, {}), (IN_PLACE, {}), (FUNCTION, {"writable_inputs": ["x"]})],
+)
+def test_outputs_of_a_problem_in_place_are_overwritten_but_its_inputs_are_not(
+    judge, source, changes
+):
+    x, _ = opened(judge, source, **changes)
+    output = torch.full((4, 8), 7.0)
+    seen(judge, output.data_ptr(), call=1)
+    x += 1
+    now = x.clone()
+    seen(judge, x.data_ptr(), call=2, held=[1])
+    seen(judge, 0, call=3, held=[1, 2], dropped=[1, 2])
+
+    assert not (output == 7.0).any()
+    assert torch.equal(x, now)
