@@ -244,29 +244,6 @@ PLACES = (
         ),
     ),
     *planted(
-        "evaluator/judge/overwritten_inputs.py",
-        OUTPUTS,
-        (
-            "an input that nobody has written is the output of work in place",
-            "    return _same_bytes(arena, first, sample.image, start, stop)\n",
-            "    return False\n",
-        ),
-        (
-            "an output may lie in the inputs of another call",
-            "    if start < 0 or stop > sample.size:\n        return True\n",
-            "    if start < 0 or stop > sample.size:\n        return False\n",
-        ),
-    ),
-    *planted(
-        "evaluator/judge/reference.py",
-        OUTPUTS,
-        (
-            "a reference that works in place returns its inputs as they were",
-            "_memory(copy) in returned and same_values(own, copy)",
-            "_memory(copy) in returned",
-        ),
-    ),
-    *planted(
         "evaluator/judge/output_memory.py",
         OUTPUTS,
         (
