@@ -260,25 +260,6 @@ MEMORY = (
         ),
     ),
     *planted(
-        "evaluator/judge/truncated_factors.py",
-        UNIT + "evaluator/judge/test_truncated_factors.py",
-        (
-            "any multiple of the error of truncated factors is allowed",
-            "MAX_SHARE = 2.0",
-            "MAX_SHARE = 2e9",
-        ),
-        (
-            "factors in bfloat16 are taken for truncated ones",
-            "RoundedProducts(truncated_to_tf32)",
-            "RoundedProducts(lambda value: value.bfloat16().float())",
-        ),
-        (
-            "truncated factors are allowed where tf32 is not",
-            "if not reference.precision.allows_tf32 or sample.random:",
-            "if sample.random:",
-        ),
-    ),
-    *planted(
         "evaluator/judge/memory_reader.py",
         UNIT + "evaluator/judge/test_hostile_memory.py",
         (

@@ -54,7 +54,7 @@ class Operator:
     cases: tuple[Case, ...]
     grads: tuple[str, ...] = ()
     """Arguments that get a gradient in the cell with a backward pass."""
-    donates: tuple[str, ...] = ()
+    overwritten_backward: tuple[str, ...] = ()
     """Arguments that the backward pass of a library may overwrite, as its documents say."""
     in_place: tuple[str, ...] = ()
     """Arguments that any call may overwrite, as models need them no more. Results may lie there."""
@@ -63,9 +63,9 @@ class Operator:
 def problem_text(operator: Operator, dtype: str, *, backward: bool) -> str:
     """Return the problem of a cell as source text."""
     declared = f"GRADS = {list(operator.grads)}\n" if backward else ""
-    donates = [*operator.in_place, *(operator.donates if backward else ())]
-    if donates:
-        declared += f"DONATES = {donates}\n"
+    writable = [*operator.in_place, *(operator.overwritten_backward if backward else ())]
+    if writable:
+        declared += f"DONATES = {writable}\n"
     return TEMPLATE.format(
         cases=list(operator.cases),
         declared=declared,

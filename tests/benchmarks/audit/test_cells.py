@@ -101,7 +101,7 @@ def test_a_problem_names_the_inputs_that_libraries_may_overwrite(name, writable)
 def test_inputs_that_any_call_may_overwrite_are_arguments():
     for operator in OPERATORS.values():
         assert set(operator.in_place) <= set(operator.names.split(", "))
-        assert not set(operator.in_place) & set(operator.donates)
+        assert not set(operator.in_place) & set(operator.overwritten_backward)
 
 
 @pytest.mark.parametrize("cell", BY_PROBLEM.values(), ids=BY_PROBLEM)

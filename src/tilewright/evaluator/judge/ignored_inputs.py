@@ -16,20 +16,20 @@ from tilewright.evaluator.judge.number_formats import FLOAT8, same_values
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge.reference_state import undisturbed
 
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 """Inputs up to this size are filled. A device may have no memory for the copies of more."""
 SEED = 0x2545F4914F6CDD1D
 """Combined with the seed of a sample: else random values could be those of its own generator."""
 DIFFERENT = 1 << 16
 """Random values that are made for one tensor."""
-LARGEST_INTEGER = 100
+MAX_INTEGER = 100
 """Random integers are smaller, so that every type holds them."""
 
 
 def fill_ignored(reference: Reference, sample: InputSample, seed: int) -> None:
     """Give random values to the tensors of a sample that the reference ignores and overwrites."""
     written = reference.written
-    if not sample.after.overwrites or sample.random or sample.size > MOST_BYTES:
+    if not sample.after.overwrites or sample.random or sample.size > MAX_BYTES:
         return
     generator = torch.Generator(reference.device).manual_seed(seed ^ SEED)
     if written.ignored is None:
@@ -79,7 +79,7 @@ def _noise(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     if like.is_floating_point():
         some = torch.randn(count, generator=generator, device=device)
     else:
-        most = 2 if like.dtype == torch.bool else LARGEST_INTEGER
+        most = 2 if like.dtype == torch.bool else MAX_INTEGER
         some = torch.randint(most, (count,), generator=generator, device=device)
     times = -(-like.numel() // max(count, 1))
     noise: torch.Tensor = some.to(like.dtype).repeat(times)[: like.numel()]

@@ -21,7 +21,7 @@ from tilewright.wire.tensors import elements
 USUAL = ("nominal", "uneven_parts")
 """Variations whose inputs work in place changes. On others it may change nothing: one that rounds
 meets integers, and one that clears negative elements meets none."""
-LEAST_BYTES = 64
+MIN_BYTES = 64
 """Smaller outputs may be right by chance, and to copy one takes no time."""
 
 
@@ -85,7 +85,7 @@ class OutputsInInputs:
             yield place, flat.view(like.shape)
 
     def _tells(self, span: Span) -> bool:
-        return self._sample.variation.partition("/")[0] in USUAL and span[1] - span[0] > LEAST_BYTES
+        return self._sample.variation.partition("/")[0] in USUAL and span[1] - span[0] > MIN_BYTES
 
     def _within(self, span: Span) -> tuple[int, int, int] | None:
         """Return the bytes of the sample and the argument in whose tensor an output lies."""
