@@ -125,6 +125,11 @@ def allow_for_tf32(
 
 
 def _wider(item: Expected, rounded: torch.Tensor) -> Expected:
+    """Return `item` with the errors of `rounded`, if these are larger.
+
+    Where an oracle tells what is right, `rounded` takes the place of the value: in rows with large
+    factors, or with nearly equal scores of a softmax, rounded factors have larger errors too.
+    """
     value = item.value
     if not value.is_floating_point() or rounded.shape != value.shape:
         return item
@@ -132,7 +137,10 @@ def _wider(item: Expected, rounded: torch.Tensor) -> Expected:
     if found.reference_error <= LARGER * item.reference_error:
         return item
     error_rms = max(found.error_rms, item.error_rms)
-    return replace(item, reference_error=found.reference_error, error_rms=error_rms)
+    wider = replace(item, reference_error=found.reference_error, error_rms=error_rms)
+    if item.oracle is None or not torch.equal(rounded.isfinite(), value.isfinite()):
+        return wider
+    return replace(wider, value=rounded)
 
 
 def evaluated_in(

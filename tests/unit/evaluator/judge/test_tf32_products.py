@@ -87,6 +87,21 @@ def test_factors_in_tf32_are_right_where_they_are_allowed():
         assert compare(expected, wrong).kind
 
 
+def test_rows_that_are_ill_conditioned_may_be_off_by_more():
+    """The library computes them in float32: nothing but rounded factors shows their error."""
+    body = "return (x @ weight * 8).softmax(-1) @ weight.t()"
+    for seed in range(4):
+        sample = sample_of(loaded(body), seed=seed, rows=256)
+        x, weight = sample.arguments()
+        # Another scale, so that other bits are lost.
+        scores = rounded_to_tf32(x * 0.7) @ rounded_to_tf32(weight / 0.7) * 8
+        right = rounded_to_tf32(scores.softmax(-1)) @ rounded_to_tf32(weight.t())
+        scores = (x.bfloat16() @ weight.bfloat16()).float() * 8
+        (expected,) = sample.expected
+        assert not compare(expected, right).kind
+        assert compare(expected, scores.softmax(-1) @ weight.t()).kind
+
+
 def test_a_case_without_larger_errors_is_not_evaluated_again():
     made = loaded(TRANSFORM)
     expected = sample_of(made).expected
