@@ -127,8 +127,8 @@ def allow_for_tf32(
 def _wider(item: Expected, rounded: torch.Tensor) -> Expected:
     """Return `item` with the errors of `rounded`, if these are larger.
 
-    Where an oracle tells what is right, `rounded` takes the place of the value: in rows with large
-    factors, or with nearly equal scores of a softmax, rounded factors have larger errors too.
+    Where an oracle tells what is right, `rounded` takes the place of the value. Rows with large
+    factors have larger errors in it too, and so have softmax rows whose scores nearly tie.
     """
     value = item.value
     if not value.is_floating_point() or rounded.shape != value.shape:
