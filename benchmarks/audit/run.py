@@ -29,14 +29,15 @@ from benchmarks.audit.libraries import LIBRARIES, Library
 from benchmarks.audit.plain_calls import Job
 from benchmarks.audit.processes import run_all
 from benchmarks.audit.results import Results
+from benchmarks.audit.summary import all_short
 from tilewright.executors.local import LocalExecutor
 
 STAGES = ("compile", "do_bench", "judge")
 COMPILE_S = 90.0
 """Most seconds to compile one reference or candidate; a tuner may need all of them."""
 BENCH_S = 60.0
-BENCH_AT_ONCE = 3
-"""Processes of which one times, while the others start."""
+BENCH_AT_ONCE = 12
+"""Processes of which one times, while the others start, compile and tune."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,12 @@ def _groups(cells: Sequence[Cell], size: int) -> Iterator[list[Cell]]:
 
 
 def _missing(cell: Cell, plan: Plan, results: Results) -> list[str]:
-    kinds = {"do_bench": "do_bench", "judge": "cell"}
+    known = {
+        "do_bench": results.known("do_bench") | all_short(results.rows),
+        "judge": results.known("cell"),
+    }
     return [
-        stage
-        for stage, kind in kinds.items()
-        if stage in plan.stages and cell.id not in results.known(kind)
+        stage for stage, cells in known.items() if stage in plan.stages and cell.id not in cells
     ]
 
 
@@ -235,7 +237,8 @@ def _job(cell: Cell, name: str, plan: Plan, place: Place, answer: str = "answer.
 
 
 def _time(group: Sequence[Cell], plan: Plan, results: Results, place: Place, until: float) -> None:
-    left = [cell for cell in group if cell.id not in results.known("do_bench")]
+    known = results.known("do_bench") | all_short(results.rows)
+    left = [cell for cell in group if cell.id not in known]
     jobs = [_job(cell, cell.id, plan, place, "do_bench.json") for cell in left]
     answers = run_all(time_candidate, jobs, BENCH_AT_ONCE, BENCH_S, until - 20)
     for cell, found in zip(left, answers, strict=True):

@@ -60,6 +60,21 @@ def counts(rows: Sequence[Row]) -> dict[str, Counter[str]]:
     return found
 
 
+def is_long(case: dict[str, Any]) -> bool:
+    """Tell whether a case is compared with `do_bench`: baseline and candidate take over 50 us."""
+    least: float = min(case["candidate_us"], case["baseline_us"])
+    return case["baseline"] == "eager" and least > LONG_US
+
+
+def all_short(rows: Sequence[Row]) -> set[str]:
+    """Return the judged cells of which `do_bench` could be compared in no case."""
+    return {
+        cell
+        for cell, row in latest(rows, "cell").items()
+        if not any(is_long(case) for case in row.get("cases", ()))
+    }
+
+
 def agreements(rows: Sequence[Row]) -> list[Agreement]:
     """Return the ratios of all cases above 50 us that both have measured."""
     timed = latest(rows, "do_bench")
@@ -68,9 +83,7 @@ def agreements(rows: Sequence[Row]) -> list[Agreement]:
         cases = timed.get(cell, {}).get("cases", {})
         for case in row.get("cases", ()):
             theirs = cases.get(case["case"])
-            if case["baseline"] != "eager" or theirs is None:
-                continue
-            if min(case["candidate_us"], case["baseline_us"]) <= LONG_US:
+            if theirs is None or not is_long(case):
                 continue
             ratio = theirs[0] / theirs[1]
             found.append(Agreement(cell, case["case"], case["speedup"][0], ratio))
