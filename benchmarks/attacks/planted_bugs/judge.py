@@ -179,6 +179,11 @@ JUDGE = (
             "        return widened(value).clone()\n",
             "        return value.clone()\n",
         ),
+        (
+            "the oracle is float32 where a reference names it",
+            "[Float64Casts(SINGLE), nullcontext(), Float64Casts()]",
+            "[nullcontext(), Float64Casts()]",
+        ),
     ),
     *planted(
         "evaluator/pipeline/correctness.py",

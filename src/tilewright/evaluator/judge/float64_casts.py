@@ -2,7 +2,8 @@
 
 A float8 problem must name dtypes: torch adds and multiplies no float8. In this mode float32,
 float16 and bfloat16 mean float64, and complex64 means complex128. Float8 keeps its meaning,
-because it quantizes. This file is also copied into reproducers.
+because it quantizes. With `SINGLE` alone the types of 16 bits quantize too. This file is also
+copied into reproducers.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-WIDER_DTYPE = {
-    torch.float32: torch.float64,
-    torch.float16: torch.float64,
-    torch.bfloat16: torch.float64,
-    torch.complex64: torch.complex128,
-}
-_NAMED = ("float", "half", "bfloat16")
+SINGLE = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+WIDER_DTYPE = {**SINGLE, torch.float16: torch.float64, torch.bfloat16: torch.float64}
+_NAMED = {"float": torch.float32, "half": torch.float16, "bfloat16": torch.bfloat16}
 """Methods of a tensor that are named for the dtype to which they convert."""
 
 
 class Float64Casts(TorchFunctionMode):
     """Replaces narrow dtypes among the arguments of torch's functions. Lifetime: a `with` block."""
+
+    def __init__(self, wider: dict[torch.dtype, torch.dtype] = WIDER_DTYPE) -> None:
+        super().__init__()
+        self._wider = wider
 
     def __torch_function__(
         self,
@@ -34,13 +35,20 @@ class Float64Casts(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401
         """Call `func` with wide dtypes; a scaled product of float8 is made of its factors."""
-        named = {name: _wide(value) for name, value in (kwargs or {}).items()}
+        named = {name: self._wide(value) for name, value in (kwargs or {}).items()}
         if func is torch._scaled_mm:
             return scaled_product(*args, **named)
         name = getattr(func, "__name__", "")
-        if name in _NAMED and args and isinstance(args[0], torch.Tensor):
+        if name == "view":
+            # It looks at bits, and those of a wider number are others.
+            return func(*args, **(kwargs or {}))
+        kind = _NAMED.get(name)
+        if kind in self._wider and args and isinstance(args[0], torch.Tensor):
             return args[0].to(torch.float64)
-        return func(*map(_wide, args), **named)
+        return func(*map(self._wide, args), **named)
+
+    def _wide(self, value: Any) -> Any:  # noqa: ANN401 - any argument of a function of torch
+        return self._wider.get(value, value) if isinstance(value, torch.dtype) else value
 
 
 def scaled_product(
@@ -65,6 +73,3 @@ def scaled_product(
         return (product * scale).to(out_dtype)
     return product
 
-
-def _wide(value: Any) -> Any:  # noqa: ANN401 - any argument of a function of torch
-    return WIDER_DTYPE.get(value, value) if isinstance(value, torch.dtype) else value

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from tilewright.evaluator.judge.argument_trees import mapped, tensors
-from tilewright.evaluator.judge.float64_casts import Float64Casts
+from tilewright.evaluator.judge.float64_casts import SINGLE, Float64Casts
 from tilewright.evaluator.judge.number_formats import FLOAT8, widened
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.evaluator.judge.reference import Reference, evaluate, finish, tensors_at
@@ -60,13 +60,14 @@ def run_double(
 def modes(args: list[Any], model: torch.nn.Module | None) -> list[AbstractContextManager[Any]]:
     """Return the modes in which a reference is tried in float64.
 
-    One that names narrow dtypes mixes them with float64, and fails. One that reads float8 must name
-    them, and would round where it need not.
+    One that names float32 computes a step in it, and would have no error of its own there. One that
+    names types of 16 bits rounds on purpose, or mixes them with float64 and fails. One that reads
+    float8 must name them, and would round where it need not.
     """
     state = [] if model is None else [*model.parameters(), *model.buffers()]
     if any(value.dtype in FLOAT8 for value in (*tensors(args), *state)):
         return [Float64Casts()]
-    return [nullcontext(), Float64Casts()]
+    return [Float64Casts(SINGLE), nullcontext(), Float64Casts()]
 
 
 def in_double(value: Any) -> Any:  # noqa: ANN401 - a tensor or a module

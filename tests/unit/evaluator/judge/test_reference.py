@@ -203,6 +203,34 @@ def test_float64_is_float64_throughout():
     assert torch.get_default_dtype() == torch.float32
 
 
+@pytest.mark.parametrize(
+    ("body", "exact"),
+    [
+        ("x.float().cumsum(-1)", True),
+        ("x.to(torch.float32).cumsum(-1)", True),
+        ("x.cumsum(-1, dtype=torch.float32)", True),
+        ("(torch.zeros(9, dtype=torch.float32) + x).cumsum(-1)", True),
+        ("x.bfloat16().double().cumsum(-1)", False),
+        ("x.to(torch.bfloat16).to(torch.float32).cumsum(-1)", False),
+        ("x.half().float().cumsum(-1)", False),
+    ],
+)
+def test_float32_means_float64_where_a_reference_names_it(body, exact):
+    """Types of 16 bits round on purpose."""
+    x = torch.rand(9, generator=torch.Generator().manual_seed(0))
+    (doubled,) = run_double(load(FUNCTION.replace("x.exp()", body)), [x], [], 1)
+
+    distance = float((doubled - x.double().cumsum(-1)).abs().max())
+    assert (distance == 0) if exact else (1e-5 < distance < 0.1)
+
+
+def test_a_view_of_bits_stays_a_view_of_bits():
+    body = "x.float().view(torch.int32).view(torch.float32)"
+    (doubled,) = run_double(load(FUNCTION.replace("x.exp()", body)), [torch.ones(4)], [], 1)
+
+    assert doubled.shape == (8,), "as without the mode: the caller leaves such an oracle out"
+
+
 def test_a_modules_float64_copy_follows_its_weights():
     reference = load(MODULE.replace("INIT", "[5]"), "module")
     x = torch.ones(1, 5)
