@@ -172,20 +172,6 @@ JUDGE = (
         ),
     ),
     *planted(
-        "evaluator/judge/float64_oracle.py",
-        UNIT + "evaluator/judge/test_reference.py",
-        (
-            "the oracle is float32",
-            "        return widened(value).clone()\n",
-            "        return value.clone()\n",
-        ),
-        (
-            "the oracle is float32 where a reference names it",
-            "[Float64Casts(SINGLE), nullcontext(), Float64Casts()]",
-            "[nullcontext(), Float64Casts()]",
-        ),
-    ),
-    *planted(
         "evaluator/pipeline/correctness.py",
         PIPELINE,
         (

@@ -1,10 +1,24 @@
-"""Bugs in the comparison of an output's error as a whole, of indices, and in input variations."""
+"""Bugs in the oracle, in the comparison of an output's error, and in input variations."""
 
 from __future__ import annotations
 
 from benchmarks.attacks.planted_bugs.bug import UNIT, planted
 
 PRECISION = (
+    *planted(
+        "evaluator/judge/float64_oracle.py",
+        UNIT + "evaluator/judge/test_reference.py",
+        (
+            "the oracle is float32",
+            "        return widened(value).clone()\n",
+            "        return value.clone()\n",
+        ),
+        (
+            "the oracle is float32 where a reference names it",
+            "[Float64Casts(SINGLE), nullcontext(), Float64Casts()]",
+            "[nullcontext(), Float64Casts()]",
+        ),
+    ),
     *planted(
         "evaluator/judge/truncated_factors.py",
         UNIT + "evaluator/judge/test_truncated_factors.py",

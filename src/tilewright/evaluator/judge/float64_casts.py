@@ -72,4 +72,3 @@ def scaled_product(
         scale = 1.0 if scale_result is None else scale_result.double()
         return (product * scale).to(out_dtype)
     return product
-
