@@ -44,6 +44,11 @@ PRECISION = (
         ("absolute tolerance", "size = numbers.abs()", "size = torch.ones_like(numbers)"),
     ),
     *planted(
+        "evaluator/judge/comparison.py",
+        UNIT + "evaluator/judge/test_error_statistics.py",
+        ("16-bit outputs may be off by a rounding", "= 2.0**-16", "= 2.0**-9"),
+    ),
+    *planted(
         "evaluator/judge/element_errors.py",
         UNIT + "evaluator/judge/test_comparison.py",
         ("many elements may exceed the tolerance", "wrong <= FEW * count", "wrong <= count"),
