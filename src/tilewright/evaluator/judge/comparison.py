@@ -5,7 +5,7 @@ The tolerance of an element (DESIGN section 5) is the largest of
 - 16 x the 99.9th percentile of the reference's error;
 - 16 eps x max(|oracle|, RMS of the oracle's last-dimension slice), eps of the output's dtype;
 - 2 x the reference's error at that element, or the reference could be rejected;
-- of 16-bit outputs 2^-16 x the RMS of the oracle (ADR 71);
+- of 16-bit outputs on a variation 2^-16 x the RMS of the oracle (ADR 71);
 - where an output is beyond these, `SENSITIVITY_FACTOR` x the effect of one rounding of the inputs.
 
 That effect counts as at least half of the reference's worst error and at most `MAX_SENSITIVITY`.
@@ -56,11 +56,6 @@ comparison that flips is no rounding, and a few huge elements say nothing about 
 CLIP = 2.0
 """Errors of the reference count in RMS and bias up to this many times its 99.9th percentile."""
 PERCENTILE = 0.999
-SHORT = (torch.float16, torch.bfloat16)
-SHORT_NOISE = 2.0**-16
-"""Share of the RMS of a 16-bit output by which every element may be off: 1/128 of one rounding of
-bfloat16. The gradient of a softmax that is one-hot is the difference of two sums in float32. It is
-zero in the reference, and as large as their roundings in another implementation."""
 SAMPLE = 1 << 20
 CHUNK_ELEMENTS = 1 << 26
 """Elements that are compared at once: half a gigabyte for each float64 that is made of them."""
@@ -91,8 +86,8 @@ class Expected:
     error_rms: float = 0.0
     """The RMS of the reference's error, for outputs that are compared without an oracle."""
     noise: float = 0.0
-    """An error that every element may have in any case. Of 16-bit outputs it is `SHORT_NOISE`. Of
-    inputs that were scaled down, while constants of the reference were not, it is a rounding."""
+    """An error that every element may have in any case, on a variation alone. Inputs were scaled
+    down, and constants of the reference were not; or the outputs have 16 bits (`nominal_errors`)."""
     accepted: tuple[torch.Tensor, ...] = ()
     """For integers: what other implementations of this precision return, besides `value`."""
     dtype: torch.dtype | None = None
@@ -119,8 +114,7 @@ def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
         error = error[torch.isfinite(error)]
     reference_error = percentile(error, PERCENTILE)
     rms = rms_of(error.clamp_max_(CLIP * reference_error))
-    noise = SHORT_NOISE * rms_of(oracle) if value.dtype in SHORT else 0.0
-    return Expected(value, widened(oracle), reference_error, error_rms=rms, noise=noise)
+    return Expected(value, widened(oracle), reference_error, error_rms=rms)
 
 
 def in_parts(expected: Expected) -> Expected:

@@ -59,3 +59,50 @@ def test_integers_zeros_and_infinities_have_no_floor():
     huge = torch.tensor([1.0, float("inf")], dtype=torch.float64)
     (item,) = known.floored([expect(huge.float(), huge)])
     assert 0 < item.reference_error < 1e-3
+
+
+def softmax_gradient(times: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a softmax's gradient in float64, and what subtracting two float32 sums adds to it."""
+    generator = torch.Generator().manual_seed(7)
+    scores, grad = torch.randn(2, 256, 64, generator=generator).double()
+    weights = (scores * times).softmax(-1)
+    oracle = weights * (grad - (grad * weights).sum(-1, keepdim=True))
+    return oracle, grad.norm(dim=1, keepdim=True) * 2.0**-22 * weights
+
+
+@pytest.mark.parametrize("times", [32.0, 64.0])
+def test_a_gradient_may_be_off_by_float32_roundings_where_a_variation_makes_it_zero(times):
+    known = NominalErrors()
+    nominal, _ = softmax_gradient(1.0)
+    known.note([expect(nominal.bfloat16(), nominal)])
+    oracle, rounding = softmax_gradient(times)
+    item = expect(oracle.bfloat16(), oracle)
+    assert (item.value.float().norm(dim=1) == 0).any()
+    (floored,) = known.floored([item])
+    assert compare(item, (oracle + rounding).bfloat16()).kind == "values"
+    assert compare(floored, (oracle + rounding).bfloat16()).kind == ""
+    assert compare(floored, (oracle + 64 * rounding).bfloat16()).kind == "values"
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_small_elements_that_the_problem_has_may_not_be_left_out(kind):
+    points = torch.randn(64, 16, generator=torch.Generator().manual_seed(8)).double()
+    oracle = (-torch.cdist(points, points).square()).exp()
+    output = torch.eye(64, dtype=kind)
+    known, item = NominalErrors(), expect(oracle.to(kind), oracle)
+    known.note([item])
+    assert compare(item, output).kind == "values"
+    assert compare(known.floored([item])[0], output).kind == "values"
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_rows_that_are_small_on_a_variation_may_not_be_left_out(kind):
+    known = NominalErrors()
+    oracle = torch.randn(64, 128, generator=torch.Generator().manual_seed(9)).double()
+    known.note([expect(oracle.to(kind), oracle)])
+    oracle[::8] *= 2.0**-14
+    output = oracle.to(kind)
+    (item,) = known.floored([expect(output, oracle)])
+    output = output.clone()
+    output[::8] = 0
+    assert compare(item, output).kind == "values"
