@@ -87,7 +87,7 @@ class Expected:
     """The RMS of the reference's error, for outputs that are compared without an oracle."""
     noise: float = 0.0
     """An error that every element may have in any case, on a variation alone. Inputs were scaled
-    down, and constants of the reference were not; or the outputs have 16 bits (`nominal_errors`)."""
+    down and constants of the reference were not, or outputs have 16 bits (`nominal_errors`)."""
     accepted: tuple[torch.Tensor, ...] = ()
     """For integers: what other implementations of this precision return, besides `value`."""
     dtype: torch.dtype | None = None

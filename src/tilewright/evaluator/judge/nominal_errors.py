@@ -6,8 +6,8 @@ the reference's error counts as at least that on nominal inputs, as a share of t
 
 A variation may also turn a softmax into a one-hot one. Its gradient is then zero in the reference,
 and a rounding of float32 in a kernel that subtracts two sums. So each element of a 16-bit output
-may be off by a small share of the output's RMS, unless nominal inputs make such small elements too:
-then they are part of the problem, and may not be left out (ADR 71).
+may be off by a small share of the output's RMS (ADR 71). If nominal inputs make such small elements
+too, they are part of the problem, and may not be left out.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tilewright.evaluator.judge.number_formats import parts
 
 SHORT = (torch.float16, torch.bfloat16)
 SHORT_NOISE = 2.0**-16
-"""Share of the RMS of a 16-bit output by which its elements may be off on a variation: 1/128 of one
-rounding of bfloat16, and 128 roundings of float32."""
+"""Share of the RMS of a 16-bit output by which its elements may be off on a variation. It is 1/128
+of one rounding of bfloat16, and 128 roundings of float32."""
 MAX_SMALL = 1 / 64
 """Share of the elements that may be that small on nominal inputs. In a causal attention the first
 query has no gradient. Work that is left out for a 64th of the elements gains less than is measured.
