@@ -23,13 +23,11 @@ def time_candidate(job: Job) -> None:
 
         problem = namespace(job.problem, "problem")
         function = namespace(job.candidate, "candidate")["work"]
-        eager = calls_of(problem, problem["reference"], job.names, job.device)
-        own = calls_of(problem, function, job.names, job.device)
-        # The first calls tune and load what is compiled, which takes seconds. Others may time now.
-        for _, call in (*eager, *own):
-            call()
         with open(job.lock, "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            # Also the first calls, which may tune: they disturb a process that times meanwhile.
+            eager = calls_of(problem, problem["reference"], job.names, job.device)
+            own = calls_of(problem, function, job.names, job.device)
             cases = {
                 name: [_microseconds(do_bench, one), _microseconds(do_bench, other)]
                 for (name, one), (_, other) in zip(eager, own, strict=True)
@@ -40,4 +38,6 @@ def time_candidate(job: Job) -> None:
 
 
 def _microseconds(do_bench: Callable[..., Any], call: Callable[[], Any]) -> float:
+    # The first call tunes and loads what is compiled.
+    call()
     return round(1000 * float(do_bench(call, warmup=10, rep=60, return_mode="median")), 3)

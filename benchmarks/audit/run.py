@@ -37,7 +37,7 @@ COMPILE_S = 90.0
 """Most seconds to compile one reference or candidate; a tuner may need all of them."""
 BENCH_S = 60.0
 BENCH_AT_ONCE = 12
-"""Processes of which one times, while the others start, compile and tune."""
+"""Processes of which one uses the GPU, while the others import libraries and wait for it."""
 
 
 @dataclass(frozen=True)
