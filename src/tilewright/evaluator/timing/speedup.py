@@ -11,6 +11,7 @@ from tilewright.evaluator.timing.case_timings import (
     charged_times,
     undetectable_work_s,
 )
+from tilewright.evaluator.timing.concentrated_work import concentrated_work
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.paired_times import PairedTimes, paired
@@ -64,7 +65,8 @@ def compare_strict(
 ) -> Comparison:
     """Return the comparison of the candidate with one baseline on a timed case.
 
-    On a CPU the lower end of the interval allows for undetectable work of the candidate.
+    On a CPU the lower end of the interval allows for undetectable work of the candidate. It also
+    allows for work of many calls in a few long ones, and if these are certain, the speed-up does.
     `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)
@@ -77,7 +79,10 @@ def compare_strict(
     else:
         call_s = bootstrap.median(charged_times(times, "candidate"))
         low *= call_s / (call_s + undetectable_work_s(times, baseline))
-    interval = intervals.Interval(interval.estimate, low, high)
+    work = concentrated_work(raw)
+    interval = intervals.Interval(
+        interval.estimate * work.on_all, low * work.on_low, high * work.on_all
+    )
     theirs, ours = (
         bootstrap.median(charged_times(times, name)) * 1e6 for name in (baseline, "candidate")
     )
