@@ -251,6 +251,11 @@ def _shared_memory_device() -> int:
 _DEVICE: list[int] = []
 
 
+def anonymous_bytes(pids: Iterable[int]) -> int:
+    """Return the memory of processes that belongs to no file, with what is swapped out."""
+    return _status_bytes(pids)[0]
+
+
 def _status_bytes(pids: Iterable[int]) -> tuple[int, int]:
     """Return anonymous memory with what is swapped out, and page tables."""
     anonymous = tables = 0

@@ -36,6 +36,7 @@ from tilewright.evaluator.timing.case_timings import (
 from tilewright.evaluator.timing.cpu_clock import HostClock
 from tilewright.evaluator.timing.gpu_clock import CudaEventClock
 from tilewright.evaluator.timing.stop_rule import StopRule
+from tilewright.evaluator.timing.work_ahead import ready_bytes
 from tilewright.records import Case, TimingPlan
 from tilewright.records.codes import Stage
 from tilewright.scoring import bootstrap
@@ -144,6 +145,10 @@ class CaseTimer:
             runner = self.pool.runners[name]
             self.times.processes.setdefault(name, set()).add(runner.child.pid)
             runner.forbid_processes()
+        if not self.times.on_device:
+            ours, theirs = (self.pool.runners[name] for name in ("candidate", self.names[0]))
+            ready = ready_bytes(ours, theirs, self.times.size.output_bytes)
+            self.times.ready_bytes.append(ready)
         if isinstance(self.clock, CudaEventClock):
             self.clock.choose_mode(self.pool, self.times, self.names, self.sample)
 
@@ -280,4 +285,5 @@ def time_uncontended(pool: RunnerPool, case: Case, name: str, *, officially: boo
 
 def _size_of(sample: InputSampleInfo) -> CallSize:
     layout = sample.layout
-    return CallSize(layout.size + layout.output_bytes, sample.input_shapes())
+    moved = layout.size + layout.output_bytes
+    return CallSize(moved, sample.input_shapes(), layout.output_bytes)

@@ -108,6 +108,7 @@ class CallSize:
     """Bytes of the inputs and outputs."""
     input_shapes: tuple[tuple[int, ...], ...] = ()
     """Shapes of the tensors among the arguments, in order."""
+    output_bytes: int = 0
 
 
 @dataclass
@@ -131,6 +132,8 @@ class CaseTimes:
     blocks: int = 0
     replicate_starts: list[int] = field(default_factory=list)
     """The first block of each process replicate; empty: one replicate made them all."""
+    ready_bytes: list[int] = field(default_factory=list)
+    """Bytes of outputs that a candidate may have kept ready before each process replicate."""
     processes: dict[str, set[int]] = field(default_factory=dict)
     """The processes of each implementation that took part."""
     size: CallSize = CallSize()

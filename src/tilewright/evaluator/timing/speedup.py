@@ -12,6 +12,7 @@ from tilewright.evaluator.timing.case_timings import (
     undetectable_work_s,
 )
 from tilewright.evaluator.timing.concentrated_work import concentrated_work
+from tilewright.evaluator.timing.work_ahead import uncounted_fill_s
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.paired_times import PairedTimes, paired
@@ -33,6 +34,12 @@ def half_width(times: CaseTimes, baseline: str) -> float:
     """
     groups = map(intervals.paired_log_ratios, _by_replicate(times, _rows(times, baseline)))
     return NORMAL_95 * math.sqrt(median_variances(list(groups))[-1])
+
+
+def typical_log_ratio(times: CaseTimes, baseline: str) -> float:
+    """Return the median log ratio of the blocks in the newest replicate."""
+    newest = _by_replicate(times, _rows(times, baseline))[-1]
+    return bootstrap.median(intervals.paired_log_ratios(newest))
 
 
 def between_process_sigma(times: CaseTimes, baseline: str, calibration: Calibration) -> float:
@@ -65,8 +72,9 @@ def compare_strict(
 ) -> Comparison:
     """Return the comparison of the candidate with one baseline on a timed case.
 
-    On a CPU the lower end of the interval allows for undetectable work of the candidate. It also
-    allows for work of many calls in a few long ones, and if these are certain, the speed-up does.
+    On a CPU the lower end of the interval allows for undetectable work of the candidate, and for
+    outputs that may have lain ready. On all devices it allows for work of many calls in a few long
+    ones. If these are certain, the speed-up does too.
     `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)
@@ -79,10 +87,13 @@ def compare_strict(
     else:
         call_s = bootstrap.median(charged_times(times, "candidate"))
         low *= call_s / (call_s + undetectable_work_s(times, baseline))
+        total_s = sum(times.total_s["candidate"])
+        # Only a gain may rest on outputs that lay ready.
+        low = max(low * total_s / (total_s + uncounted_fill_s(times)), min(low, 1.0))
     work = concentrated_work(raw)
-    interval = intervals.Interval(
-        interval.estimate * work.on_all, low * work.on_low, high * work.on_all
-    )
+    estimate = interval.estimate * work.on_all
+    low, high = min(low * work.on_low, estimate), max(high * work.on_all, estimate)
+    interval = intervals.Interval(estimate, low, high)
     theirs, ours = (
         bootstrap.median(charged_times(times, name)) * 1e6 for name in (baseline, "candidate")
     )

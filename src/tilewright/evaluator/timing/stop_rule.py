@@ -11,7 +11,12 @@ from dataclasses import dataclass
 
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import CaseTimes, charged_times
-from tilewright.evaluator.timing.speedup import between_process_sigma, half_width
+from tilewright.evaluator.timing.speedup import (
+    between_process_sigma,
+    half_width,
+    typical_log_ratio,
+)
+from tilewright.evaluator.timing.work_ahead import blocks_to_outlast
 from tilewright.records import TimingPlan
 from tilewright.scoring.process_replicates import NORMAL_95
 
@@ -46,8 +51,11 @@ class StopRule:
     def is_over(self, times: CaseTimes, made: int, took_s: float) -> bool:
         """Tell whether a replicate with `made` blocks in `took_s` seconds needs no further one."""
         least, most = self._limits()
-        if made >= most or self._is_late(made, took_s):
+        outlasted = blocks_to_outlast(times)
+        if made >= max(most, outlasted) or self._is_late(made, took_s):
             return True
+        if made < outlasted and self._shows_gain(times):
+            return False
         soonest = max(least // 2, MIN_BLOCKS_AT_LIMIT)
         if self.planned > 1 and not times.on_device:
             least = soonest = max(least // 2, MIN_BLOCKS_OF_REPLICATE)
@@ -59,6 +67,12 @@ class StopRule:
         if made < least and (times.on_device or sought <= target):
             return False
         return max(half_width(times, name) for name in self.baselines) <= max(target, sought)
+
+    def _shows_gain(self, times: CaseTimes) -> bool:
+        """Tell whether the candidate is faster than some baseline, as far as its blocks show."""
+        return any(
+            typical_log_ratio(times, name) > half_width(times, name) for name in self.baselines
+        )
 
     def _limits(self) -> tuple[int, int]:
         """Return the fewest and the most blocks of the replicate, by the plan."""

@@ -66,7 +66,7 @@ class ScriptedRunner:
     def __init__(self, name: str, script: Any, log: list[Any]) -> None:
         self.name = name
         self.stage = "load"
-        tree = SimpleNamespace(cpu_s=lambda: self.cpu, refresh=lambda: None)
+        tree = SimpleNamespace(cpu_s=lambda: self.cpu, refresh=lambda: None, pids=[])
         self.child = SimpleNamespace(tree=tree, pid=next(PROCESSES))
         self.cpu = 0.0
         self.others: list[ScriptedRunner] = []

@@ -1,0 +1,52 @@
+"""Work for later calls that a candidate may have done before the first timed one.
+
+It may keep hundreds of outputs that are zero already, and take one of them in each call. No timed
+call shows that work. But its memory does, beyond that of a baseline, and the blocks of a replicate
+outlast it: the median over blocks forgives a few calls that had less to do (ADR 72).
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from tilewright.evaluator.processes.memory_use import anonymous_bytes
+from tilewright.evaluator.runners.cpu_runner import Runner
+from tilewright.evaluator.timing.call_plan import HEAP_OUTPUTS, MAX_HEAP_BYTES
+from tilewright.evaluator.timing.case_timings import CaseTimes
+
+MIN_OUTPUT_BYTES = 64 << 10
+"""Bytes of a call's outputs from which on this counts. Fewer take 5 us, which is the resolution."""
+CALLS_FOR_EACH = 4
+"""Timed calls for each call whose outputs may lie ready, so that these are a quarter of them."""
+FILL_BYTES_PER_S = 1e10
+"""Speed at which one core fills memory."""
+
+
+def ready_bytes(candidate: Runner, baseline: Runner, output_bytes: int) -> int:
+    """Return the bytes of outputs that a candidate may keep ready; 0 for small outputs.
+
+    These are its anonymous memory beyond the baseline's, and what both got for their heaps.
+    """
+    if output_bytes < MIN_OUTPUT_BYTES:
+        return 0
+    ours, theirs = (anonymous_bytes(each.child.tree.pids) for each in (candidate, baseline))
+    return max(ours - theirs, 0) + min(HEAP_OUTPUTS * output_bytes, MAX_HEAP_BYTES)
+
+
+def blocks_to_outlast(times: CaseTimes) -> int:
+    """Return the blocks of the newest replicate that outlast outputs that may lie ready."""
+    if not times.ready_bytes or not times.ready_bytes[-1]:
+        return 0
+    calls = times.ready_bytes[-1] / times.size.output_bytes
+    return math.ceil(CALLS_FOR_EACH * calls / 2)
+
+
+def uncounted_fill_s(times: CaseTimes) -> float:
+    """Return the seconds to fill outputs that lay ready where a replicate did not outlast them."""
+    made = [stop - start for start, stop in pairwise([*times.replicate_starts, times.blocks])]
+    return sum(
+        ready / FILL_BYTES_PER_S
+        for ready, blocks in zip(times.ready_bytes, made, strict=False)
+        if ready * CALLS_FOR_EACH > 2 * blocks * times.size.output_bytes
+    )

@@ -1,0 +1,74 @@
+"""Outputs that lay ready before the first timed call are outlasted, or no gain rests on them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.evaluator.timing.test_blocks import NAMES, Scripted, noisy
+from tests.unit.evaluator.timing.test_case_timings import compared, times
+from tilewright.evaluator.processes.memory_use import anonymous_bytes
+from tilewright.evaluator.timing.calibration import CLASSES, Calibration
+from tilewright.evaluator.timing.call_plan import HEAP_OUTPUTS
+from tilewright.evaluator.timing.case_timings import CallSize, CaseTimes
+from tilewright.evaluator.timing.rounds import time_cases
+from tilewright.evaluator.timing.work_ahead import (
+    CALLS_FOR_EACH,
+    FILL_BYTES_PER_S,
+    MIN_OUTPUT_BYTES,
+    blocks_to_outlast,
+    uncounted_fill_s,
+)
+from tilewright.records import Case, TimingPlan
+
+UNKNOWN = Calibration((0.0,) * len(CLASSES), measured=False)
+OUTPUT_BYTES = 1 << 20
+OF_HEAP = CALLS_FOR_EACH * HEAP_OUTPUTS // 2
+"""Blocks that outlast the outputs for which every runner has memory."""
+
+
+def with_ready(outputs: int, calls: int = 40, ratio: float = 2.0) -> CaseTimes:
+    made = times([ratio * 1e-3] * calls, [1e-3] * calls)
+    made.size, made.replicate_starts = CallSize(output_bytes=OUTPUT_BYTES), [0]
+    made.ready_bytes = [outputs * OUTPUT_BYTES]
+    return made
+
+
+def scripted(size: int, ratio: float, **limits: float) -> CaseTimes:
+    plan = TimingPlan(min_blocks=8, max_blocks=16, target_ci_half_width=0.1, **limits)
+    session = Scripted.of(plan, noisy(ratio, 1), noisy(1.0, 2))
+    session.outputs_size = size
+    return time_cases(session, UNKNOWN, [Case(name="one")], NAMES)[0]
+
+
+def test_memory_without_a_file_is_seen():
+    before = anonymous_bytes([os.getpid()])
+    held = bytearray(b"x") * (32 << 20)
+    assert 30 << 20 < anonymous_bytes([os.getpid()]) - before < 40 << 20
+    assert len(held) == 32 << 20
+
+
+def test_a_gain_outlasts_the_outputs_that_may_lie_ready():
+    assert scripted(MIN_OUTPUT_BYTES, 1.5).blocks == OF_HEAP
+    assert scripted(MIN_OUTPUT_BYTES - 1, 1.5).blocks < OF_HEAP
+    assert scripted(MIN_OUTPUT_BYTES, 0.7).blocks < OF_HEAP
+
+
+def test_a_gain_that_did_not_outlast_them_is_lower():
+    plain, enough, short = (compared(with_ready(count)) for count in (0, 10, 11))
+    assert blocks_to_outlast(with_ready(10)) == 20
+    assert (enough.speedup, enough.speedup_low) == (plain.speedup, plain.speedup_low)
+    fill_s = 11 * OUTPUT_BYTES / FILL_BYTES_PER_S
+    assert uncounted_fill_s(with_ready(11)) == pytest.approx(fill_s)
+    assert short.speedup == plain.speedup
+    assert short.speedup_low == pytest.approx(plain.speedup_low * 0.04 / (0.04 + fill_s))
+
+
+@given(st.floats(0.1, 10.0), st.integers(0, 10_000))
+def test_they_deny_a_gain_and_show_no_loss(ratio, outputs):
+    plain, item = (compared(with_ready(count, ratio=ratio)) for count in (0, outputs))
+    assert min(plain.speedup_low, 1.0) <= item.speedup_low <= plain.speedup_low
+    assert item.conclusion in (plain.conclusion, "no measurable difference")
