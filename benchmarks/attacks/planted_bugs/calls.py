@@ -1,4 +1,4 @@
-"""Bugs in the calls of CPU runners: when inputs arrive, what is charged, where outputs lie."""
+"""Bugs in the calls of CPU runners: when inputs arrive, what counts, where outputs lie."""
 
 from __future__ import annotations
 
@@ -12,6 +12,25 @@ MAP = UNIT + "evaluator/judge/test_memory_map.py"
 OUTPUTS = UNIT + "evaluator/judge/test_output_memory.py"
 
 CALL = (
+    *planted(
+        "evaluator/timing/concentrated_work.py",
+        UNIT + "evaluator/timing/test_concentrated_work.py",
+        (
+            "work of many calls in one is forgiven",
+            "MIN_GAP, CERTAIN_GAP = 0.02",
+            "MIN_GAP, CERTAIN_GAP = 9.0",
+        ),
+        ("one disturbed call makes a candidate slower", "MIN_LONG_CALLS = 2", "MIN_LONG_CALLS = 1"),
+    ),
+    *planted(
+        "evaluator/timing/work_ahead.py",
+        UNIT + "evaluator/timing/test_work_ahead.py",
+        (
+            "outputs that lie ready need not be outlasted",
+            "CALLS_FOR_EACH = 4",
+            "CALLS_FOR_EACH = 0",
+        ),
+    ),
     *planted(
         "evaluator/runners/cpu_runner.py",
         RUNNER,

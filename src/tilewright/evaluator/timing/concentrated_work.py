@@ -18,9 +18,9 @@ LONG = 1.5
 MIN_LONG_CALLS = 2
 """Long calls from which on the speed-up itself counts them: one call may have been disturbed."""
 MIN_GAP, CERTAIN_GAP = 0.02, 0.1
-"""Logarithms of the median ratio over the quotient of the means, from which on the lower end of the
-interval and the speed-up itself follow the means. Of 76 A/A runs on a CPU that others used too,
-95 % were below 0.03, and the largest was 0.08."""
+"""Logarithm of the median ratio over the quotient of the means. From the first one on the lower end
+of the interval follows the means, from the second one on the speed-up itself. Of 76 A/A runs on a
+CPU that others used too, 95 % were below 0.03, and the largest was 0.08."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Work for later calls that a candidate may have done before the first timed one.
 
 It may keep hundreds of outputs that are zero already, and take one of them in each call. No timed
-call shows that work. But its memory does, beyond that of a baseline, and the blocks of a replicate
-outlast it: the median over blocks forgives a few calls that had less to do (ADR 72).
+call shows that work, but its memory does, which is larger than that of a baseline. So a replicate
+makes several calls for each such output: a few calls with less to do move no median (ADR 72).
 """
 
 from __future__ import annotations
