@@ -148,7 +148,7 @@ class CaseTimer:
         if not self.times.on_device:
             ours, theirs = (self.pool.runners[name] for name in ("candidate", self.names[0]))
             ready = ready_bytes(ours, theirs, self.times.size.output_bytes)
-            self.times.ready_bytes.append(ready)
+            self.times.memory.ready_bytes.append(ready)
         if isinstance(self.clock, CudaEventClock):
             self.clock.choose_mode(self.pool, self.times, self.names, self.sample)
 

@@ -86,13 +86,15 @@ class GpuReadings:
 
 
 @dataclass
-class MemoryFaults:
-    """Memory of timed calls that the candidate may not use the way it did."""
+class CandidateMemory:
+    """How the candidate used memory in timed calls, and which it had before them."""
 
     mutated: list[str] = field(default_factory=list)
     """Inputs that it overwrote."""
     misplaced: list[OutputMemory] = field(default_factory=list)
-    """Memory in which its outputs lay."""
+    """Memory in which its outputs lay and may not lie."""
+    ready_bytes: list[int] = field(default_factory=list)
+    """Bytes of outputs that it may have kept ready before each process replicate."""
 
     def record(self, answer: CallAnswer) -> None:
         """Add what the judge saw after a call."""
@@ -124,7 +126,7 @@ class CaseTimes:
     """CPU seconds that the candidate used during a call of the first baseline. On a CPU they are
     over that call's time, on a GPU over the seconds of the request."""
     wrong: list[str] = field(default_factory=list)
-    memory: MemoryFaults = field(default_factory=MemoryFaults)
+    memory: CandidateMemory = field(default_factory=CandidateMemory)
     varied: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """Calls on input variations, which no ratio contains: variation and seconds."""
     launches: list[int] = field(default_factory=list)
@@ -132,8 +134,6 @@ class CaseTimes:
     blocks: int = 0
     replicate_starts: list[int] = field(default_factory=list)
     """The first block of each process replicate; empty: one replicate made them all."""
-    ready_bytes: list[int] = field(default_factory=list)
-    """Bytes of outputs that a candidate may have kept ready before each process replicate."""
     processes: dict[str, set[int]] = field(default_factory=dict)
     """The processes of each implementation that took part."""
     size: CallSize = CallSize()

@@ -36,9 +36,9 @@ def ready_bytes(candidate: Runner, baseline: Runner, output_bytes: int) -> int:
 
 def blocks_to_outlast(times: CaseTimes) -> int:
     """Return the blocks of the newest replicate that outlast outputs that may lie ready."""
-    if not times.ready_bytes or not times.ready_bytes[-1]:
+    if not times.memory.ready_bytes or not times.memory.ready_bytes[-1]:
         return 0
-    calls = times.ready_bytes[-1] / times.size.output_bytes
+    calls = times.memory.ready_bytes[-1] / times.size.output_bytes
     return math.ceil(CALLS_FOR_EACH * calls / 2)
 
 
@@ -47,6 +47,6 @@ def uncounted_fill_s(times: CaseTimes) -> float:
     made = [stop - start for start, stop in pairwise([*times.replicate_starts, times.blocks])]
     return sum(
         ready / FILL_BYTES_PER_S
-        for ready, blocks in zip(times.ready_bytes, made, strict=False)
+        for ready, blocks in zip(times.memory.ready_bytes, made, strict=False)
         if ready * CALLS_FOR_EACH > 2 * blocks * times.size.output_bytes
     )

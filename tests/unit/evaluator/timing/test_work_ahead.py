@@ -33,7 +33,7 @@ OF_HEAP = CALLS_FOR_EACH * HEAP_OUTPUTS // 2
 def with_ready(outputs: int, calls: int = 40, ratio: float = 2.0) -> CaseTimes:
     made = times([ratio * 1e-3] * calls, [1e-3] * calls)
     made.size, made.replicate_starts = CallSize(output_bytes=OUTPUT_BYTES), [0]
-    made.ready_bytes = [outputs * OUTPUT_BYTES]
+    made.memory.ready_bytes = [outputs * OUTPUT_BYTES]
     return made
 
 
