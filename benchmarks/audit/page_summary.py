@@ -47,7 +47,7 @@ def summary_page(
         ["", "## Compared with `triton.testing.do_bench`", ""],
         _do_bench(rows, notes),
         ["", "## Measured again", ""],
-        _again(rows),
+        _again(rows, notes),
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -164,7 +164,7 @@ def _do_bench(rows: Sequence[Row], notes: dict[str, str]) -> Iterator[str]:
         )
 
 
-def _again(rows: Sequence[Row]) -> Iterator[str]:
+def _again(rows: Sequence[Row], notes: dict[str, str]) -> Iterator[str]:
     found = repeats(rows)
     if not found:
         yield "No cell was measured again yet."
@@ -173,7 +173,7 @@ def _again(rows: Sequence[Row]) -> Iterator[str]:
     yield f"Seed: {', '.join(seeds)}."
     yield ""
     yield from _table(
-        ("cell", "first verdict", "first", "second verdict", "second", "agree"),
+        ("cell", "first verdict", "first", "second verdict", "second", "agree", "cause"),
         (
             (
                 cell,
@@ -182,6 +182,7 @@ def _again(rows: Sequence[Row]) -> Iterator[str]:
                 other["verdict"],
                 speedup_text((other.get("against") or {}).get("eager")),
                 "yes" if same else "NO",
+                "" if same else notes.get(f"{cell} again", "unknown"),
             )
             for cell, one, other, same in found
         ),
