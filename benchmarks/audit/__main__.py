@@ -60,6 +60,7 @@ def _options() -> argparse.Namespace:
         part.add_argument("--group", type=int, default=40, help="cells between two savings")
         part.add_argument("--shard", default=os.environ.get("SHARD", "0/1"), metavar="PART/PARTS")
         part.add_argument("--skip", action="append", default=[], choices=STAGES)
+        part.add_argument("--redo", action="append", default=[], metavar="CELL", help="judge anew")
         part.add_argument("--device", default=os.environ.get("DEVICE", "cuda"))
         part.add_argument("--set", action="append", default=[], metavar="PATH=VALUE")
         part.add_argument("--seed", type=int, default=41, help="chooses the cells of `again`")
@@ -82,6 +83,7 @@ def _chosen(names: list[str]) -> list[Library]:
 def _measure(options: argparse.Namespace) -> int:
     began = time.monotonic()
     results = Results(options.out / RESULTS, options.resume)
+    results.drop("cell", options.redo)
     results.add(_header(options))
     # Slices on several GPUs of one machine share nothing.
     part, _, parts = options.shard.partition("/")
@@ -120,6 +122,7 @@ def _header(options: argparse.Namespace) -> dict[str, object]:
         options.command,
         *(f"--library {name}" for name in options.library),
         *(f"--skip {stage}" for stage in options.skip),
+        *(f"--redo {cell}" for cell in options.redo),
         *([f"--seed {options.seed}"] if again else []),
     ]
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,23 @@ class Results:
             self.rows.append(row)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, separators=(",", ":")) + "\n")
+
+    def drop(self, kind: str, cells: Collection[str]) -> None:
+        """Leave out the rows of a kind for some cells, which are to be made anew.
+
+        Raises:
+            ValueError: a cell has no such row.
+        """
+        unknown = sorted(set(cells) - self.known(kind))
+        if unknown:
+            raise ValueError(f"{self.path}: there is no {kind} {', '.join(unknown)}")
+        if not cells:
+            return
+        self.rows = [
+            row for row in self.rows if row["kind"] != kind or row.get("cell") not in cells
+        ]
+        text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in self.rows)
+        self.path.write_text(text, encoding="utf-8")
 
     def known(self, kind: str) -> set[str]:
         """Return the cells that have a row of a kind."""

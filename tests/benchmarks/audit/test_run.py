@@ -92,6 +92,18 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path):
     assert [row["cell"] for row in read(path)] == ["one", "two"]
 
 
+def test_a_cell_that_is_judged_anew_loses_its_result(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    rows = [{"kind": "cell", "cell": name, "verdict": "correct"} for name in ("one", "two")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    results = Results(path)
+    results.drop("cell", ["one"])
+    assert results.known("cell") == {"two"}
+    assert read(path) == results.rows == rows[1:]
+    with pytest.raises(ValueError, match="there is no cell three"):
+        results.drop("cell", ["three"])
+
+
 def test_a_slice_goes_on_with_the_file_of_the_last_one(tmp_path):
     earlier = tmp_path / "earlier.jsonl"
     earlier.write_text('{"kind":"cell","cell":"one","verdict":"correct"}\n')
