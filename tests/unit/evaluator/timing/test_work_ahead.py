@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 
 import pytest
@@ -46,9 +47,10 @@ def scripted(size: int, ratio: float, **limits: float) -> CaseTimes:
 
 def test_memory_without_a_file_is_seen():
     before = anonymous_bytes([os.getpid()])
-    held = bytearray(b"x") * (32 << 20)
-    assert 30 << 20 < anonymous_bytes([os.getpid()]) - before < 40 << 20
-    assert len(held) == 32 << 20
+    # New pages: the allocator might take some that it already has.
+    with mmap.mmap(-1, 32 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as held:
+        held.write(b"x" * (32 << 20))
+        assert 30 << 20 < anonymous_bytes([os.getpid()]) - before < 100 << 20
 
 
 def test_a_gain_outlasts_the_outputs_that_may_lie_ready():
