@@ -27,6 +27,8 @@ planned target, and half of the minimum blocks are enough."""
 BETWEEN_SHARE = 0.75
 """Share of the process-to-process variation below which an interval need not fall. No
 number of blocks reduces that variation. Both together are then a quarter wider than it is."""
+OUTLASTING = 2.0
+"""Times the planned seconds that a replicate may take to outlast outputs that may lie ready."""
 CHECK_EVERY_BLOCKS = 2
 """Blocks from one computation of the interval to the next."""
 MIN_BLOCKS_AT_LIMIT = 6
@@ -52,10 +54,10 @@ class StopRule:
         """Tell whether a replicate with `made` blocks in `took_s` seconds needs no further one."""
         least, most = self._limits()
         outlasted = blocks_to_outlast(times)
-        if made >= max(most, outlasted) or self._is_late(made, took_s):
-            return True
         if made < outlasted and self._shows_gain(times):
-            return False
+            return self._is_late(made, took_s / OUTLASTING)
+        if made >= most or self._is_late(made, took_s):
+            return True
         soonest = max(least // 2, MIN_BLOCKS_AT_LIMIT)
         if self.planned > 1 and not times.on_device:
             least = soonest = max(least // 2, MIN_BLOCKS_OF_REPLICATE)
