@@ -111,6 +111,7 @@ class CallSize:
     input_shapes: tuple[tuple[int, ...], ...] = ()
     """Shapes of the tensors among the arguments, in order."""
     output_bytes: int = 0
+    """Bytes of the outputs alone."""
 
 
 @dataclass
