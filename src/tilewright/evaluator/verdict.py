@@ -224,7 +224,7 @@ def _comparisons(
             sigma = between_process_sigma(case, name, calibration)
             item = compare_strict(case, name, sigma, labels)
             if intervals.is_noisy(_interval(item)):
-                item = item.model_copy(update={"labels": (*labels, LabelName.WIDE_INTERVAL)})
+                item = item.model_copy(update={"labels": (*item.labels, LabelName.WIDE_INTERVAL)})
             found.append(item)
     return found
 

@@ -80,6 +80,7 @@ class LabelName(StrEnum):
     WEIGHTS_NOT_REPLACED = "weights_not_replaced"
     WHOLE_TORCH_HEADER = "whole_torch_header"
     WIDE_INTERVAL = "wide_interval"
+    WORK_OF_OTHER_CALLS = "work_of_other_calls"
 
 
 class Stage(StrEnum):

@@ -14,6 +14,7 @@ from tilewright.evaluator.timing.case_timings import (
 from tilewright.evaluator.timing.concentrated_work import concentrated_work
 from tilewright.evaluator.timing.work_ahead import uncounted_fill_s
 from tilewright.records import Comparison, Timing
+from tilewright.records.codes import LabelName
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.paired_times import PairedTimes, paired
 from tilewright.scoring.process_replicates import (
@@ -80,6 +81,7 @@ def compare_strict(
     rows = raw = _rows(times, baseline)
     interval = estimated_interval(times, baseline, sigma)
     low, high = interval.low, interval.high
+    rests_on_ready = False
     if times.on_device:
         raw = _paired(times.total_s[baseline], times.total_s["candidate"])
         by_judge = estimated_interval(times, baseline, sigma, raw)
@@ -89,8 +91,12 @@ def compare_strict(
         low *= call_s / (call_s + undetectable_work_s(times, baseline))
         total_s = sum(times.total_s["candidate"])
         # Only a gain may rest on outputs that lay ready.
+        before = low
         low = max(low * total_s / (total_s + uncounted_fill_s(times)), min(low, 1.0))
+        rests_on_ready = low < before
     work = concentrated_work(raw)
+    if rests_on_ready or work.on_low < 1.0:
+        labels = (*labels, LabelName.WORK_OF_OTHER_CALLS)
     estimate = interval.estimate * work.on_all
     low, high = min(low * work.on_low, estimate), max(high * work.on_all, estimate)
     interval = intervals.Interval(estimate, low, high)

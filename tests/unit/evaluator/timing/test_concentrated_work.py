@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.evaluator.timing.test_case_timings import compared, times
 from tilewright.evaluator.timing.concentrated_work import MIN_GAP, concentrated_work
+from tilewright.records.codes import LabelName
 
 FULL, SHORT = 5e-4, 1e-4
 """Seconds of a call that does its own work, and of one whose work another call has done."""
@@ -31,6 +32,7 @@ def test_work_of_many_calls_in_one_gains_nothing(many, on_device):
     assert item.speedup == pytest.approx(1.0, abs=0.12)
     assert item.speedup_low <= 1.02
     assert item.conclusion != "faster"
+    assert item.labels == (LabelName.WORK_OF_OTHER_CALLS,)
 
 
 def test_one_disturbed_call_lowers_the_lower_end_alone():
@@ -47,6 +49,7 @@ def test_long_calls_of_a_baseline_change_nothing():
 
     assert item.speedup == pytest.approx(1.0)
     assert item.speedup_low == pytest.approx(plain.speedup_low)
+    assert item.labels == ()
 
 
 SECONDS = st.lists(st.floats(1e-5, 1e-1), min_size=16, max_size=64)

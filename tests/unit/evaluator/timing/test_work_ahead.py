@@ -24,6 +24,7 @@ from tilewright.evaluator.timing.work_ahead import (
     uncounted_fill_s,
 )
 from tilewright.records import Case, TimingPlan
+from tilewright.records.codes import LabelName
 
 UNKNOWN = Calibration((0.0,) * len(CLASSES), measured=False)
 OUTPUT_BYTES = 1 << 20
@@ -66,6 +67,7 @@ def test_a_gain_that_did_not_outlast_them_is_lower():
     fill_s = 11 * OUTPUT_BYTES / FILL_BYTES_PER_S
     assert uncounted_fill_s(with_ready(11)) == pytest.approx(fill_s)
     assert short.speedup == plain.speedup
+    assert (enough.labels, short.labels) == ((), (LabelName.WORK_OF_OTHER_CALLS,))
     assert short.speedup_low == pytest.approx(plain.speedup_low * 0.04 / (0.04 + fill_s))
 
 
