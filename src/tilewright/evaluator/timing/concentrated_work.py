@@ -29,8 +29,9 @@ class ConcentratedWork:
 
     on_low: float = 1.0
     """For the lower end of the interval."""
-    on_all: float = 1.0
-    """For the speed-up and the upper end: not for one call that was disturbed."""
+    on_estimate: float = 1.0
+    """For the speed-up: not for one call that was disturbed. The upper end stays, so that no honest
+    candidate on a busy machine looks slower."""
 
 
 def concentrated_work(blocks: Sequence[Sequence[float]]) -> ConcentratedWork:

@@ -97,8 +97,8 @@ def compare_strict(
     work = concentrated_work(raw)
     if rests_on_ready or work.on_low < 1.0:
         labels = (*labels, LabelName.WORK_OF_OTHER_CALLS)
-    estimate = interval.estimate * work.on_all
-    low, high = min(low * work.on_low, estimate), max(high * work.on_all, estimate)
+    estimate = interval.estimate * work.on_estimate
+    low, high = min(low * work.on_low, estimate), max(high, estimate)
     interval = intervals.Interval(estimate, low, high)
     theirs, ours = (
         bootstrap.median(charged_times(times, name)) * 1e6 for name in (baseline, "candidate")

@@ -64,5 +64,5 @@ def test_the_lower_end_is_at_most_the_quotient_of_the_means(theirs, ours):
     middle = len(ratios) // 2
     typical = (ratios[middle] + ratios[~middle]) / 2
 
-    assert 0 < work.on_low <= work.on_all <= 1
+    assert 0 < work.on_low <= work.on_estimate <= 1
     assert typical + math.log(work.on_low) <= math.log(means[0] / means[1]) + MIN_GAP + 1e-9
