@@ -37,6 +37,9 @@ class Job:
     """The arguments of the reference."""
     gpu: str = ""
     """The number of the only GPU that the process sees; empty: it sees all."""
+    tf32: bool = False
+    """Whether products of float32 may be rounded to tf32. The judge allows it where the reference
+    has such products; a kernel for bf16 must compute what it does in float32 as torch does."""
 
 
 def prepare_process(job: Job) -> None:
@@ -57,9 +60,9 @@ def prepare_process(job: Job) -> None:
     import torch
 
     torch.set_num_threads(1)
-    # The precision of the judge's runners; torch.compile's cache has it in its key.
-    torch.backends.cuda.matmul.allow_tf32 = True
-    torch.backends.cudnn.allow_tf32 = True
+    # As in the judge's runners; torch.compile's cache has it in its key.
+    torch.backends.cuda.matmul.allow_tf32 = job.tf32
+    torch.backends.cudnn.allow_tf32 = job.tf32
 
 
 def answer(job: Job, made: Callable[[], dict[str, Any]]) -> None:

@@ -19,12 +19,18 @@ CONCLUSIONS = {"faster": "faster", "slower": "slower"}
 
 @dataclass(frozen=True)
 class Agreement:
-    """The ratios of the judge and of do_bench on one case."""
+    """The ratios of the judge and of do_bench on one case, and of calls under other conditions."""
 
     cell: str
     case: str
     ours: float
     theirs: float
+    hidden: float | None = None
+    """The ratio of calls whose launches are hidden."""
+    clean: float | None = None
+    """The same, with a cache that was cleared by reading: the conditions of the judge."""
+    waits: bool = False
+    """Whether a call of the candidate or of the baseline waits for the device."""
 
     @property
     def difference(self) -> float:
@@ -35,6 +41,21 @@ class Agreement:
     def agrees(self) -> bool:
         """Whether the difference is at most 3 %."""
         return abs(self.difference) <= AGREEMENT
+
+    def close(self, ratio: float | None) -> bool:
+        """Tell whether the ratio under another condition differs from ours by at most 3 %."""
+        return ratio is not None and abs(ratio / self.ours - 1) <= AGREEMENT
+
+    @property
+    def cause(self) -> str:
+        """What explains the difference, as far as the other conditions show it."""
+        if self.waits:
+            return "A call waits for the device, so its time depends on the host."
+        if self.close(self.hidden):
+            return "do_bench's time includes launches."
+        if self.close(self.clean):
+            return "do_bench's time includes launches or what it left in the cache."
+        return ""
 
 
 def library_of(cell: str) -> str:
@@ -80,14 +101,29 @@ def agreements(rows: Sequence[Row]) -> list[Agreement]:
     timed = latest(rows, "do_bench")
     found = []
     for cell, row in latest(rows, "cell").items():
-        cases = timed.get(cell, {}).get("cases", {})
+        theirs = timed.get(cell, {})
         for case in row.get("cases", ()):
-            theirs = cases.get(case["case"])
-            if theirs is None or not is_long(case):
+            name = case["case"]
+            if name not in theirs.get("cases", {}) or not is_long(case):
                 continue
-            ratio = theirs[0] / theirs[1]
-            found.append(Agreement(cell, case["case"], case["speedup"][0], ratio))
+            one, other = theirs["cases"][name]
+            found.append(
+                Agreement(
+                    cell,
+                    name,
+                    ours=case["speedup"][0],
+                    theirs=one / other,
+                    hidden=_ratio(theirs, "hidden", name),
+                    clean=_ratio(theirs, "clean", name),
+                    waits=any(theirs.get("waits", {}).get(name, ())),
+                )
+            )
     return found
+
+
+def _ratio(row: Row, field: str, case: str) -> float | None:
+    pair = row.get(field, {}).get(case)
+    return pair[0] / pair[1] if pair else None
 
 
 def again_cells(rows: Sequence[Row], seed: int) -> list[str]:
