@@ -55,17 +55,32 @@ class PreparedCall:
     first_byte: int = 0
     """Address of the input arena, to tell whether an output is a view of an input."""
     input_bytes: int = 0
+    writable: tuple[Span, ...] = ()
+    """Addresses of the inputs that the call may overwrite, where its outputs may lie too."""
+    shared: frozenset[tuple[int, int]] = frozenset()
+    """Places of outputs that may have one memory, as the reference's have."""
 
 
 TimedAnswer = tuple[PreparedCall, list[Any], str, Any]
 """A call, its leaves and structure, and a self-reported time or, of `waited`, peak of memory."""
 
 
-def arguments(fields: dict[str, Any], inputs: Arena, base: int, *place: int) -> PreparedCall:
-    """Build a call's arguments as views of the arena; `place` is its address and size."""
+def arguments(
+    fields: dict[str, Any], inputs: Arena, base: int, first_byte: int = 0, input_bytes: int = 0
+) -> PreparedCall:
+    """Build a call's arguments as views of the arena, whose address and size may be given."""
     grads = tuple(fields.get("grads", ()))
     grad_outputs = tuple(build(fields["grad_outputs"], inputs, base)) if grads else ()
-    return PreparedCall(tuple(build(fields["args"], inputs, base)), grads, grad_outputs, *place)
+    first = first_byte + base
+    return PreparedCall(
+        tuple(build(fields["args"], inputs, base)),
+        grads,
+        grad_outputs,
+        first_byte,
+        input_bytes,
+        writable=tuple((first + start, first + stop) for start, stop in fields.get("writable", ())),
+        shared=frozenset((one, other) for one, other in fields.get("shared", ())),
+    )
 
 
 def prepare(fields: dict[str, Any], inputs: Arena) -> PreparedCall:
@@ -141,6 +156,14 @@ def deliver(output: Any, held: list[Span] | None = None) -> tuple[list[Any], str
 def copy_of(leaf: torch.Tensor) -> torch.Tensor:
     """Return a copy that the caller makes of an output."""
     return _clone(leaf)
+
+
+def lies_in_writable(leaf: Any, call: PreparedCall) -> bool:  # noqa: ANN401
+    """Tell whether a dense output lies in one input that the call may overwrite."""
+    if not is_plain(leaf):
+        return False
+    first, last = leaf.data_ptr(), leaf.data_ptr() + leaf.nbytes
+    return any(start <= first and last <= stop for start, stop in call.writable)
 
 
 def spans(leaves: list[Any]) -> list[Span]:

@@ -83,7 +83,7 @@ class GpuCallMemory(CallMemory[Block]):
             self._open_pool(fields["library"], SEMAPHORES_BYTES + fields["reserve"])
         torch.backends.cuda.matmul.allow_tf32 = fields["tf32"]
         torch.backends.cudnn.allow_tf32 = fields["tf32"]
-        return {"base": self.work.address}, ()
+        return {"base": self.work.address, "inputs": self.arena.address}, ()
 
     def _open_pool(self, library: str, start: int) -> None:
         own = ctypes.CDLL(library)
@@ -141,26 +141,29 @@ class GpuCallMemory(CallMemory[Block]):
                 output = calls.run(function, call)
             leaves, structure = calls.deliver(output)
             originals, _ = calls.flatten(output)
-            kept = self._kept.are_kept(originals, leaves)
-            # The caller of a candidate that keeps an output's memory needs a copy of its own.
+            kept = self._kept.are_kept(originals, leaves, call.shared)
+            # The caller of a candidate that keeps an output's memory needs a copy of its own. Its
+            # own inputs are kept by itself.
             leaves = [
-                calls.copy_of(leaf) if is_kept else leaf
+                calls.copy_of(leaf) if is_kept and not calls.lies_in_writable(leaf, call) else leaf
                 for leaf, is_kept in zip(leaves, kept, strict=True)
             ]
-            return output, self._in_work_block(leaves), structure
+            return output, self._in_work_block(leaves, call), structure
         finally:
             if self.routes:
                 self.end_route()
 
-    def _in_work_block(self, leaves: list[Any]) -> list[Any]:
+    def _in_work_block(self, leaves: list[Any], call: PreparedCall) -> list[Any]:
         """Copy leaves outside the work block into its reserve, as far as it has capacity.
 
-        An output on the host is copied too. A part of the call, as for its caller.
+        An output on the host is copied too. A part of the call, as for its caller. Those in inputs
+        that the call may overwrite stay there, since the judge reads them there.
         """
         placed, (offset, capacity), self.moved = [], self.reserve, set()
         for place, leaf in enumerate(leaves):
             outside = calls.is_plain(leaf) and not (
                 0 <= leaf.data_ptr() - self.work.address < self.work.size
+                or calls.lies_in_writable(leaf, call)
             )
             if outside:
                 size = math.prod(leaf.shape) * leaf.element_size()

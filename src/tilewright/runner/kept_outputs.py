@@ -49,21 +49,36 @@ class KeptOutputs:
             found += reference_counts(originals, leaves)
         return cls(*found)
 
-    def are_kept(self, originals: Sequence[Any], leaves: Sequence[Any]) -> list[bool]:
+    def are_kept(
+        self,
+        originals: Sequence[Any],
+        leaves: Sequence[Any],
+        shared: frozenset[tuple[int, int]] = frozenset(),
+    ) -> list[bool]:
         """Tell for each delivered leaf whether it lies in memory that is kept.
 
         `originals` are the leaves of the output, to which only its container and the caller's list
-        refer, or the caller's variable and list.
+        refer, or the caller's variable and list. `shared` are places of outputs that may have one
+        memory; they refer to it together.
         """
-        counts = reference_counts(originals, leaves)
-        return [
-            UNKNOWN in each
-            or any(found > plain for found, plain in zip(each, self._unkept(each), strict=True))
-            for each in counts
-        ]
+        kept = []
+        for place, counts in enumerate(reference_counts(originals, leaves)):
+            unkept = self._unkept(counts, *_beside(place, originals, leaves, shared))
+            more = any(found > plain for found, plain in zip(counts, unkept, strict=True))
+            kept.append(more or UNKNOWN in counts)
+        return kept
 
-    def _unkept(self, counts: Counts) -> Counts:
-        return self.view if counts[2] else self.tensor
+    def _unkept(self, counts: Counts, leaves: int, same: int, views: int) -> Counts:
+        """Return the counts of a leaf that nobody keeps, of which others lie in the same memory.
+
+        `leaves` counts the others, `same` those of them that are the same object, and `views` the
+        further objects that are views of its base.
+        """
+        names, tensors, base, of_base = self.view if counts[2] else self.tensor
+        # The container and the caller's list refer to an object once for each place.
+        names += 2 * same
+        tensors += leaves + views
+        return names, tensors, base, of_base + views
 
 
 def _tensor() -> torch.Tensor:
@@ -77,7 +92,9 @@ def _view() -> torch.Tensor:
 
 def reference_counts(originals: Sequence[Any], leaves: Sequence[Any]) -> list[Counts]:
     """Return the counts of each leaf, zeros for one that is no plain tensor or already a copy."""
-    return [_counts(*pair) for pair in zip(originals, leaves, strict=False)]
+    # `zip` would keep its first pair, which may be returned twice.
+    count = min(len(originals), len(leaves))
+    return [_counts(originals[place], leaves[place]) for place in range(count)]
 
 
 def _counts(original: Any, leaf: Any) -> Counts:  # noqa: ANN401
@@ -92,3 +109,46 @@ def _counts(original: Any, leaf: Any) -> Counts:  # noqa: ANN401
         return names, tensors, 0, 0
     of_base = UNKNOWN if _tensor_count is None else int(_tensor_count(base))
     return names, tensors, sys.getrefcount(base), of_base
+
+
+def _beside(
+    place: int,
+    originals: Sequence[Any],
+    leaves: Sequence[Any],
+    shared: frozenset[tuple[int, int]],
+) -> tuple[int, int, int]:
+    """Return how many other leaves may lie in a leaf's memory, as `KeptOutputs._unkept` takes them.
+
+    They overlap only if the places are in `shared`.
+    """
+    own, others = originals[place], []
+    for other, leaf in enumerate(leaves):
+        if other == place or not _lie_together(leaves[place], leaf):
+            continue
+        pair = (min(place, other), max(place, other))
+        if pair in shared or not _overlap(leaves[place], leaf):
+            others.append(originals[other])
+    same = sum(other is own for other in others)
+    views = {id(other) for other in others if other is not own and _are_views_of_one(other, own)}
+    related = [other for other in others if other is own or id(other) in views]
+    return len(related), same, len(views)
+
+
+def _lie_together(one: Any, other: Any) -> bool:  # noqa: ANN401
+    return (
+        calls.is_plain(one)
+        and calls.is_plain(other)
+        and bool(one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr())
+    )
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two dense tensors have a byte in common."""
+    return (
+        one.data_ptr() < other.data_ptr() + other.nbytes
+        and other.data_ptr() < one.data_ptr() + one.nbytes
+    )
+
+
+def _are_views_of_one(one: Any, other: Any) -> bool:  # noqa: ANN401
+    return one._base is not None and one._base is other._base

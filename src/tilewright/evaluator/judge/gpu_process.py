@@ -47,6 +47,7 @@ class DeviceJudge(process.Judge):
             gpu_messages.ForbidTf32: self.forbid_tf32,
             gpu_messages.QueueCall: self.queue_call,
             gpu_messages.OpenGate: self.open_gate,
+            gpu_messages.AwaitCall: self.await_call,
             gpu_messages.CollectOutputs: self.collect_outputs,
             gpu_messages.AbandonCall: self.abandon_call,
         }
@@ -92,19 +93,19 @@ class DeviceJudge(process.Judge):
         return replace(found, peak=torch.cuda.max_memory_allocated() - before)
 
     def share_memory(self, message: gpu_messages.ShareMemory) -> gpu_messages.SharedMemory:
-        name = message.runner
-        answer = self.launch_gate.share(name, message.inputs, message.reserve, message.pool)
-        if name in self.runners:
-            known = self.runners[name].memory
-            assert isinstance(known, DeviceMemory)
-            block = self.launch_gate.shared[name].inputs
-            self.runners[name].memory = replace(known, input_block=block)
-        return answer
+        return self.launch_gate.share(message.runner, message.inputs, message.reserve, message.pool)
 
     def memory_mapped(self, message: gpu_messages.MemoryMapped) -> Done:
-        shared = self.launch_gate.shared[message.runner]
-        memory = DeviceMemory(shared.inputs, shared.work, message.base, shared.reserve)
-        self.runners[message.runner] = RunnerState(memory)
+        shared, known = self.launch_gate.shared[message.runner], self.runners.get(message.runner)
+        if known is None:
+            memory = DeviceMemory(
+                shared.inputs, shared.work, message.base, shared.reserve, message.inputs
+            )
+            self.runners[message.runner] = RunnerState(memory)
+            return Done()
+        # Of a runner that has a candidate, only the place of larger inputs is new.
+        assert isinstance(known.memory, DeviceMemory)
+        known.memory = replace(known.memory, input_block=shared.inputs, inputs_base=message.inputs)
         return Done()
 
     def rename_runner(self, message: gpu_messages.RenameRunner) -> Done:
@@ -140,12 +141,17 @@ class DeviceJudge(process.Judge):
         self.launch_gate.open()
         return Done()
 
+    def await_call(self, message: gpu_messages.AwaitCall) -> Done:
+        self.launch_gate.end(message.runner)
+        return Done()
+
     def abandon_call(self, message: gpu_messages.AbandonCall) -> Done:
         self.launch_gate.abandon(message.runner)
         return Done()
 
     def collect_outputs(self, message: gpu_messages.CollectOutputs) -> Done:
         try:
+            self.launch_gate.end(message.runner)
             if message.sample is not None:
                 runner, sample = self.runners[message.runner], self.samples[message.sample]
                 runner.last = message.addresses

@@ -148,6 +148,8 @@ class DeviceMemory(Memory):
     base: int
     reserve: int
     """Bytes behind the semaphores where the runner copies outputs that lie elsewhere."""
+    inputs_base: int
+    """Where the runner says that it has mapped the inputs."""
 
     def write_inputs(self, base: int, image: Arena, size: int) -> bool:
         into = self.input_block.elements(torch.uint8, size, base)
@@ -160,20 +162,36 @@ class DeviceMemory(Memory):
 
     def fill(self, span: Span) -> bool:
         offset, size = span[0] - self.base, span[1] - span[0]
-        if offset >= 0 and offset + size <= len(self.work):
+        if _contains(self.work, offset, size):
             self.work.elements(torch.uint8, size, offset).fill_(0xFF)
         return True
+
+    def overlaps_inputs(self, span: Span) -> bool:
+        # A runner that maps larger inputs may lie about their place. Its own memory stays its own.
+        size = span[1] - span[0]
+        return not _contains(self.work, span[0] - self.base, size) and (
+            span[0] < self.inputs_base + len(self.input_block) and span[1] > self.inputs_base
+        )
+
+    def input_offset(self, address: int) -> int | None:
+        return address - self.inputs_base
 
     def is_callers_copy(self, span: Span) -> bool:
         return 0 <= span[0] - self.base - SEMAPHORES_BYTES < self.reserve
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        offset, size = address - self.base, like.numel() * like.element_size()
+        size = like.numel() * like.element_size()
         if size == 0:
             return torch.empty(like.shape, dtype=like.dtype, device="cuda")
-        if offset < 0 or offset + size > len(self.work) or offset % like.element_size():
-            return None
-        return self.work.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
+        for block, base in ((self.work, self.base), (self.input_block, self.inputs_base)):
+            offset = address - base
+            if _contains(block, offset, size) and offset % like.element_size() == 0:
+                return block.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
+        return None
+
+
+def _contains(block: Block, offset: int, size: int) -> bool:
+    return offset >= 0 and offset + size <= len(block)
 
 
 def private(device: torch.device, size: int) -> Arena:

@@ -181,6 +181,12 @@ class Judge:
             skipped=sample.skipped,
             call_s=self.reference.call_s,
             aliases=self._may_alias(sample),
+            writable=[
+                [start, stop]
+                for start, stop, index in sample.names
+                if index in self._written(sample)
+            ],
+            shared=[list(pair) for pair in sorted(self.reference.placement.shares_outputs)],
         )
 
     def renew_sample(self, message: messages.RenewSample) -> messages.SampleRenewed:
@@ -323,7 +329,11 @@ class Judge:
 
     def _may_alias(self, sample: InputSample) -> bool:
         """Tell whether an output may be a view of an input."""
-        return bool(self.reference.placement.aliases | self.writable | sample.after.overwrites)
+        return bool(self.reference.placement.aliases | self._written(sample))
+
+    def _written(self, sample: InputSample) -> set[int]:
+        """Return the arguments that a call may overwrite."""
+        return self.writable | sample.after.overwrites
 
     def _snapshot(self, sample: InputSample, runner: RunnerState) -> list[torch.Tensor | None]:
         """Copy the outputs of a runner's last call, and the inputs that are outputs.

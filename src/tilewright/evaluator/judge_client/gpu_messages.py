@@ -42,10 +42,11 @@ class ShareMemory(Request[SharedMemory], kind="share_memory"):
 
 
 class MemoryMapped(Request[Done], kind="memory_mapped"):
-    """Tell the judge at which address a GPU runner mapped its work block."""
+    """Tell the judge at which addresses a GPU runner mapped its work block and its inputs."""
 
     runner: str
     base: int
+    inputs: int
 
 
 class RenameRunner(Request[Done], kind="rename"):
@@ -76,8 +77,17 @@ class OpenGate(Request[Done], kind="open_gate"):
     """Open the launch gate for a call that could not be queued whole."""
 
 
+class AwaitCall(Request[Done], kind="await_call"):
+    """Queue the wait for a call's end, now that it is queued whole behind an open gate."""
+
+    runner: str
+
+
 class CollectOutputs(Request[Done], kind="collect_outputs"):
-    """Queue the copy of a call's outputs, if `sample` is given, and open the launch gate."""
+    """Queue the wait for a call's end and the copy of its outputs, and open the launch gate.
+
+    Without a `sample` no output is copied.
+    """
 
     runner: str
     sample: str | None

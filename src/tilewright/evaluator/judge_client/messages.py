@@ -232,6 +232,10 @@ class SampleLayout(Answer):
     call_s: float
     aliases: bool
     """Whether the reference returns a view of an input, or inputs are writable."""
+    writable: list[list[int]]
+    """First byte, and first byte behind it, of each input that a call may overwrite."""
+    shared: list[list[int]]
+    """Pairs of outputs that the reference returns in the same memory, by their places."""
 
 
 class MakeSample(Request[SampleLayout], kind="sample"):

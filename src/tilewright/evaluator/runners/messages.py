@@ -94,6 +94,8 @@ class Mapped(SelfReported):
     """Where the inputs' mirror, or the work block, lies; believed before a candidate is loaded."""
 
     base: Address
+    inputs: Address = 0
+    """Where a GPU runner has mapped the inputs."""
 
 
 class Addresses(SelfReported):

@@ -216,9 +216,9 @@ class RunnerPool:
             ShareMemory(runner.name, size, self.output_bytes, self.allocator_bytes)
         )
         library = str(pool_library(self.context.host.home))
-        base = runner.map(shared, library, tf32=self.tf32)
+        mapped = runner.map(shared, library, tf32=self.tf32)
+        self.judge.request(MemoryMapped(runner.name, mapped.base, mapped.inputs))
         if first:
-            self.judge.request(MemoryMapped(runner.name, base))
             runner.clock_excess_s = measure_clock_excess(self.judge, runner)
 
     def publish(self, runner: Runner, sample: InputSampleInfo, slot: int) -> None:

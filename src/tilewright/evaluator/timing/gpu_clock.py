@@ -130,7 +130,7 @@ class CudaEventClock:
             times.gpu.renews_early |= not made.renewed.fresh or tree != layout.tree
             if tree != layout.tree:
                 # The runner has read these inputs under another layout.
-                known = replace(sample, layout=replace(layout, tree=tree))
+                known = replace(sample, layout=replace(layout, tree=tree, writable=[]))
                 return self.call(pool, times, replace(call, sample=known, renewal=None))
         if watched:
             # Processes that the candidate started meanwhile count too.

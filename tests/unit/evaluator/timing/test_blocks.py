@@ -52,7 +52,7 @@ def sample(name: str, **changes: Any) -> InputSampleInfo:
         "tree": TREE, "grad_outputs": TREE, "grads": [], "size": 4096, "output_bytes": 16,
         "outputs": [OUTPUT], "structure": "1", "oracle": "float64", "random": False,
         "stateful": False, "skipped": "", "call_s": 0.0, "aliases": False,
-        "variation": "nominal",
+        "variation": "nominal", "writable": [], "shared": [],
     }  # fmt: skip
     return InputSampleInfo(name, "one", "nominal", 0, 0, SampleLayout(**{**known, **changes}))
 

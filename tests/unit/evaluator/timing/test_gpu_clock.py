@@ -56,13 +56,16 @@ def test_a_call_whose_inputs_were_made_in_another_layout_is_made_again_in_that_l
     made.runners = {name: ScriptedRunner(made.log) for name in ("eager", "candidate")}
     empty = {"t": "tuple", "v": []}
     layout = SampleLayout(
-        *(empty, "nominal", empty, [], 64, [], 0, "1", "float64", False, False, "", 0.0, False)
+        *(empty, "nominal", empty, [], 64, [], 0, "1", "float64", False, False, "", 0.0, False),
+        *([[0, 64]], []),
     )
     sample = InputSampleInfo("d", "only", "nominal", 1, 2, layout)
     turn = TimedCall("candidate", sample, 0, "nominal", checked=False, last=False, renewal=RENEWAL)
     CudaEventClock().call(made, times, turn)
 
     assert made.runners["candidate"].trees == [layout.tree, made.judge.tree]
+    # Nobody knows where the inputs of another layout lie that a call may overwrite.
+    assert made.runners["candidate"].armed["writable"] == []
     assert made.steps().count("renew") == 1
     assert len(times.gpu.self_reported_s["candidate"]) == 1
     assert times.gpu.renews_early
