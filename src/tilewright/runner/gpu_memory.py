@@ -12,7 +12,8 @@ import math
 import socket
 import tempfile
 from collections import defaultdict
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,7 @@ class GpuCallMemory(CallMemory[Block]):
         self.pools.append(torch.cuda.MemPool(self._allocator))
         _hook_graphs(self)
         _hook_empty_cache(self)
+        _hook_tuning(self)
 
     def private_copy(self) -> Block:
         size = len(self.inputs)
@@ -123,6 +125,18 @@ class GpuCallMemory(CallMemory[Block]):
         device = _current_device()
         _end_pool(device, self.pools[0].id)
         _release_pool(device, self.pools[0].id)
+
+    @contextmanager
+    def unrouted(self) -> Iterator[None]:
+        """Direct the allocations within where torch would put them, if they go into the pool."""
+        routed = self.routes > 0
+        if routed:
+            self.end_route()
+        try:
+            yield
+        finally:
+            if routed:
+                self.begin_route()
 
     def expose(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
         """Return copies of tensors in the work block, as far as its pool has capacity."""
@@ -271,16 +285,30 @@ def _hook_empty_cache(memory: GpuCallMemory) -> None:
     @untraced
     def empty_cache() -> None:
         # Outside the pool: torch empties no cache while allocations are directed into one.
-        routed = memory.routes > 0
-        if routed:
-            memory.end_route()
-        try:
+        with memory.unrouted():
             empty()
-        finally:
-            if routed:
-                memory.begin_route()
 
     module.empty_cache = module.memory.empty_cache = empty_cache
+
+
+def _hook_tuning(memory: GpuCallMemory) -> None:
+    """Make Triton's tuner allocate the memory by which it clears the cache outside the pool.
+
+    A pool has no room for it. torch would keep that memory, and later calls would place outputs
+    there, which have to be copied into the work block.
+    """
+    try:
+        from triton.backends.nvidia.driver import CudaDriver
+    except ImportError:
+        return
+    make = CudaDriver.get_empty_cache_for_benchmark
+
+    @untraced
+    def get_empty_cache_for_benchmark(self: Any) -> Any:  # noqa: ANN401
+        with memory.unrouted():
+            return make(self)
+
+    CudaDriver.get_empty_cache_for_benchmark = get_empty_cache_for_benchmark
 
 
 class GpuRunnerProcess(runner_main.RunnerProcess):

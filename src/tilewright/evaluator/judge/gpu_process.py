@@ -47,7 +47,6 @@ class DeviceJudge(process.Judge):
             gpu_messages.ForbidTf32: self.forbid_tf32,
             gpu_messages.QueueCall: self.queue_call,
             gpu_messages.OpenGate: self.open_gate,
-            gpu_messages.AwaitCall: self.await_call,
             gpu_messages.CollectOutputs: self.collect_outputs,
             gpu_messages.AbandonCall: self.abandon_call,
         }
@@ -141,17 +140,12 @@ class DeviceJudge(process.Judge):
         self.launch_gate.open()
         return Done()
 
-    def await_call(self, message: gpu_messages.AwaitCall) -> Done:
-        self.launch_gate.end(message.runner)
-        return Done()
-
     def abandon_call(self, message: gpu_messages.AbandonCall) -> Done:
         self.launch_gate.abandon(message.runner)
         return Done()
 
     def collect_outputs(self, message: gpu_messages.CollectOutputs) -> Done:
         try:
-            self.launch_gate.end(message.runner)
             if message.sample is not None:
                 runner, sample = self.runners[message.runner], self.samples[message.sample]
                 runner.last = message.addresses

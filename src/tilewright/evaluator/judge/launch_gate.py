@@ -6,9 +6,6 @@ runner, and records a second event. The runner queues its call meanwhile, so tha
 the interval. The inputs are written only when the gate is open: a result that a runner computes
 before that, on whatever stream, comes from old inputs.
 
-The wait for the runner is queued only once its call is queued whole. If it was queued before, the
-device would switch to the judge whenever a call waits for the device itself (ADR 73).
-
 The interval exceeds the runner's work by a constant (docs/lab). The judge measures it anew for each
 runner before its candidate is loaded.
 """
@@ -60,7 +57,6 @@ class LaunchGate:
         self._read_flush()
         self._begin, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self._sequence = 0
-        self._ended = True
 
     def share(self, runner: str, inputs: int, reserve: int, pool: int) -> SharedMemory:
         """Allocate blocks for a runner, or only a larger input block; return handles and sizes."""
@@ -129,16 +125,8 @@ class LaunchGate:
         self._read_flush()
         self._begin.record(self.stream)
         self.driver.write_semaphore(stream, first + cuda_driver.GATE_SEMAPHORE, self._sequence)
-        self._ended = False
-
-    def end(self, runner: str) -> None:
-        """Queue the wait for a call's end and the second event, if this was not done yet."""
-        if self._ended:
-            return
-        done = self.shared[runner].work.address + cuda_driver.DONE_SEMAPHORE
-        self.driver.await_semaphore(self.stream.cuda_stream, done, self._sequence)
+        self.driver.await_semaphore(stream, first + cuda_driver.DONE_SEMAPHORE, self._sequence)
         self._end.record(self.stream)
-        self._ended = True
 
     def _read_flush(self) -> None:
         """Fill the second level cache by reads: dirty lines would be written back later."""

@@ -77,17 +77,8 @@ class OpenGate(Request[Done], kind="open_gate"):
     """Open the launch gate for a call that could not be queued whole."""
 
 
-class AwaitCall(Request[Done], kind="await_call"):
-    """Queue the wait for a call's end, now that it is queued whole behind an open gate."""
-
-    runner: str
-
-
 class CollectOutputs(Request[Done], kind="collect_outputs"):
-    """Queue the wait for a call's end and the copy of its outputs, and open the launch gate.
-
-    Without a `sample` no output is copied.
-    """
+    """Queue the copy of a call's outputs, if `sample` is given, and open the launch gate."""
 
     runner: str
     sample: str | None

@@ -4,14 +4,13 @@
     supervisor -> judge     QueueCall       close the gate, write inputs, record the first event
     supervisor -> runner    arm             queue the call behind the gate
     runner     -> page      DONE            the call is queued whole
-    supervisor -> judge     CollectOutputs  queue the second event and the copy of the outputs,
-                                            open the gate
+    supervisor -> judge     CollectOutputs  queue the copy of the outputs, open the gate
     supervisor -> judge     FinishTimed     wait for the second event, compare, answer the seconds
     runner     -> supervisor result         its device has finished
 
 A call that cannot be queued whole within `queue_timeout_s` waits for the device itself, or has
-thousands of launches. Then `OpenGate` comes first, and `AwaitCall` as soon as the call is queued.
-The runner is stopped while the judge queues the copy of its outputs.
+thousands of launches. Then `OpenGate` comes first, and the runner is stopped while the judge
+queues the copy of its outputs.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from tilewright.errors import ProblemError
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import (
     AbandonCall,
-    AwaitCall,
     CollectOutputs,
     OpenGate,
     QueueCall,
@@ -192,13 +190,8 @@ def gated_call(
             closing.get()
         if early:
             judge.request(OpenGate())
-            if not runner.is_queued(limit):
+            if not runner.is_queued(limit) or not runner.child.tree.freeze():
                 raise runner.late()
-            # Without delay: the call may be at its end, and the interval lasts until then.
-            awaiting = judge.send(AwaitCall(runner.name))
-            if not runner.child.tree.freeze():
-                raise runner.late()
-            awaiting.get()
         places = runner.output_addresses(len(fields["expected"]))
         collecting = judge.send(CollectOutputs(runner.name, kept, places))
         if early:

@@ -51,7 +51,7 @@ def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
     runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
     assert gated_call(made.judge, runner, EMPTY_CALL).early
     assert made.steps() == [
-        *("queue_call", ("arm", 7, False), "open_gate", "await_call", "freeze"),
+        *("queue_call", ("arm", 7, False), "open_gate", "freeze"),
         *("collect_outputs", "resume", "finish_timed", "result"),
     ]
 
