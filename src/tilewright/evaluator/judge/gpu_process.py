@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.judge import case_measurement, process
+from tilewright.evaluator.judge import case_measurement, output_memory, process
 from tilewright.evaluator.judge.autotuned_kernels import take_first_configuration
 from tilewright.evaluator.judge.kernel_compilation import AnnouncedCompilation
 from tilewright.evaluator.judge.launch_gate import LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory, RunnerState
+from tilewright.evaluator.judge.number_formats import byte_size
+from tilewright.evaluator.judge.ready_outputs import ReadyOutputs, places_of
 from tilewright.evaluator.judge.request_loop import answer_requests
 from tilewright.evaluator.judge_client import gpu_messages, messages
 from tilewright.evaluator.judge_client.messages import Answer, Done, Request
@@ -32,6 +34,7 @@ class DeviceJudge(process.Judge):
         super().__init__()
         self.compilation = compilation
         self.launch_gate = LaunchGate()
+        self.ready_outputs = ReadyOutputs(self.device)
 
     def handlers(self) -> dict[type[Request[Any]], Callable[[Any], Answer]]:
         """Return the method that answers each request, those of a device included."""
@@ -133,7 +136,8 @@ class DeviceJudge(process.Judge):
             # Behind the closed gate the allocator would wait for the device, and that for the gate.
             self.snapshots.pop(message.runner, None)
             self.samples[message.keep].preallocate_expected()
-        self.launch_gate.close(message.runner, message.sequence, write_inputs)
+        ready = None if message.keep is None else self.ready_outputs
+        self.launch_gate.close(message.runner, message.sequence, write_inputs, ready)
         return Done()
 
     def open_gate(self, _: gpu_messages.OpenGate) -> Done:
@@ -150,6 +154,8 @@ class DeviceJudge(process.Judge):
                 runner, sample = self.runners[message.runner], self.samples[message.sample]
                 runner.last = message.addresses
                 self.snapshots[message.runner] = self._snapshot(sample, runner)
+                work = self.launch_gate.shared[message.runner].work
+                self.ready_outputs.read_after(places_of(work))
         finally:
             self.launch_gate.open()
         return Done()
@@ -159,7 +165,19 @@ class DeviceJudge(process.Judge):
         seconds = self.launch_gate.wait(message.wait_s, self.compilation.has_request)
         if seconds is None or message.sample is None:
             return messages.TimedAnswer("", "", None, [], [], seconds)
-        return replace(super().finish_timed(message), seconds=seconds)
+        ready = self._ready_bytes(message) if message.compare else None
+        return replace(super().finish_timed(message), seconds=seconds, ready_bytes=ready)
+
+    def _ready_bytes(self, message: messages.FinishTimed) -> int:
+        """Return the bytes of a call's outputs that lay in its runner's memory before."""
+        assert message.sample is not None
+        memory = self.runners[message.runner].memory
+        assert isinstance(memory, DeviceMemory)
+        sizes = [byte_size(item.value) for item in self.samples[message.sample].expected]
+        spans = output_memory.spans_of(message.addresses, sizes).values()
+        return self.ready_outputs.ready_bytes(
+            (start - memory.base, stop - memory.base) for start, stop in spans
+        )
 
 
 def _finished(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:

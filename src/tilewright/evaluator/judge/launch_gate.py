@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
+from tilewright.evaluator.judge.ready_outputs import ReadyOutputs, places_of
 from tilewright.evaluator.judge_client.gpu_messages import SharedMemory
 from tilewright.wire import cuda_driver
 from tilewright.wire.cuda_driver import Block, Driver
@@ -115,13 +116,25 @@ class LaunchGate:
             self._free_unused(shared.inputs)
             self.driver.free(shared.work)
 
-    def close(self, runner: str, sequence: int, write_inputs: Callable[[], None]) -> None:
-        """Queue one call of a runner behind a closed gate; `sequence` is above all before it."""
+    def close(
+        self,
+        runner: str,
+        sequence: int,
+        write_inputs: Callable[[], None],
+        ready: ReadyOutputs | None = None,
+    ) -> None:
+        """Queue one call of a runner behind a closed gate; `sequence` is above all before it.
+
+        `ready` looks at the memory for outputs when the call begins.
+        """
         self._sequence = sequence
         first, stream = self.shared[runner].work.address, self.stream.cuda_stream
         self._flag[0] = 0
         self.driver.await_semaphore(stream, self._flag.data_ptr(), 1)
         write_inputs()
+        if ready is not None:
+            # The runner may have worked on other streams until now, while the gate was closed.
+            ready.read_before(places_of(self.shared[runner].work))
         self._read_flush()
         self._begin.record(self.stream)
         self.driver.write_semaphore(stream, first + cuda_driver.GATE_SEMAPHORE, self._sequence)

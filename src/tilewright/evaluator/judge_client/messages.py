@@ -307,9 +307,15 @@ class CallAnswer(Answer):
 
 
 class TimedAnswer(CallAnswer):
-    """The same after a timed call; `seconds` by the judge's clock, `None` if it has none."""
+    """The same after a timed call.
+
+    Attributes:
+        seconds: by the judge's clock, `None` if it has none.
+        ready_bytes: bytes of outputs that had their values before the call; `None`: unknown.
+    """
 
     seconds: float | None = None
+    ready_bytes: int | None = None
 
 
 class CheckOutputs(Request[CallAnswer], kind="check"):

@@ -94,7 +94,10 @@ class CandidateMemory:
     misplaced: list[OutputMemory] = field(default_factory=list)
     """Memory in which its outputs lay and may not lie."""
     ready_bytes: list[int] = field(default_factory=list)
-    """Bytes of outputs that it may have kept ready before each process replicate."""
+    """On a CPU: bytes of outputs that it may have kept ready before each process replicate."""
+    found_ready: list[int] = field(default_factory=list)
+    """On a GPU: bytes of the outputs of each compared call on nominal inputs that had their values
+    before the call."""
 
     def record(self, answer: CallAnswer) -> None:
         """Add what the judge saw after a call."""

@@ -145,6 +145,8 @@ class CudaEventClock:
         if own:
             times.record_answer(made.answer, own=True, compared=checked)
             times.gpu.early += made.early
+            if made.answer.ready_bytes is not None and not call.varied:
+                times.memory.found_ready.append(made.answer.ready_bytes)
         return _timing(runner, made)
 
     def warm_up(

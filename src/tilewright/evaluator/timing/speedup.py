@@ -12,6 +12,7 @@ from tilewright.evaluator.timing.case_timings import (
     undetectable_work_s,
 )
 from tilewright.evaluator.timing.concentrated_work import concentrated_work
+from tilewright.evaluator.timing.value_dependence import share_of_gain
 from tilewright.evaluator.timing.work_ahead import uncounted_fill_s
 from tilewright.records import Comparison, Timing
 from tilewright.records.codes import LabelName
@@ -73,15 +74,14 @@ def compare_strict(
 ) -> Comparison:
     """Return the comparison of the candidate with one baseline on a timed case.
 
-    On a CPU the lower end of the interval allows for undetectable work of the candidate, and for
-    outputs that may have lain ready. On all devices it allows for work of many calls in a few long
-    ones. If these are certain, the speed-up does too.
+    The lower end of the interval allows for outputs that lay ready, for work in calls on input
+    variations, and on a CPU for undetectable work of the candidate. It also allows for work of many
+    calls in a few long ones. If these are certain, the speed-up does too.
     `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)
     interval = estimated_interval(times, baseline, sigma)
     low, high = interval.low, interval.high
-    rests_on_ready = False
     if times.on_device:
         raw = _paired(times.total_s[baseline], times.total_s["candidate"])
         by_judge = estimated_interval(times, baseline, sigma, raw)
@@ -89,13 +89,13 @@ def compare_strict(
     else:
         call_s = bootstrap.median(charged_times(times, "candidate"))
         low *= call_s / (call_s + undetectable_work_s(times, baseline))
-        total_s = sum(times.total_s["candidate"])
-        # Only a gain may rest on outputs that lay ready.
-        before = low
-        low = max(low * total_s / (total_s + uncounted_fill_s(times)), min(low, 1.0))
-        rests_on_ready = low < before
+    # Only a gain may rest on outputs that lay ready, or on calls that no ratio contains.
+    total_s, counted_low = sum(times.total_s["candidate"]), low
+    elsewhere = share_of_gain(times, baseline) * total_s / (total_s + uncounted_fill_s(times))
+    low = max(low * elsewhere, min(low, 1.0))
+    rests_on_others = low < counted_low
     work = concentrated_work(raw)
-    if rests_on_ready or work.on_low < 1.0:
+    if rests_on_others or work.on_low < 1.0:
         labels = (*labels, LabelName.WORK_OF_OTHER_CALLS)
     estimate = interval.estimate * work.on_estimate
     low, high = min(low * work.on_low, estimate), max(high, estimate)

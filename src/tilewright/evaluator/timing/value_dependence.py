@@ -20,18 +20,43 @@ def value_labels(times: CaseTimes) -> list[Label]:
 
     The ratio contains nominal inputs only, so a shortcut for their values would count there.
     """
-    found = []
+    found = [
+        f"{variation}: {bootstrap.median(ours):.1f} times as long"
+        for variation, ours in _slower_variations(times).items()
+    ]
+    if not found:
+        return []
+    detail = f"{times.case}: {', '.join(found)} as on nominal inputs"
+    return [Label(name=LabelName.VALUE_DEPENDENT_TIME, detail=detail)]
+
+
+def share_of_gain(times: CaseTimes, baseline: str) -> float:
+    """Return the ratio of all calls over that of calls on nominal inputs, at most 1.
+
+    It is 1 unless the candidate alone is slower on variations. Such a candidate may do there what
+    it saves on nominal inputs, such as to fill the outputs of later calls (ADR 74).
+    """
+    if not _slower_variations(times):
+        return 1.0
+    theirs, ours = (sum(times.total_s[name]) for name in (baseline, "candidate"))
+    their_varied, our_varied = (
+        sum(seconds for _, seconds in times.varied.get(name, ()))
+        for name in (baseline, "candidate")
+    )
+    return min(((theirs + their_varied) / (ours + our_varied)) / (theirs / ours), 1.0)
+
+
+def _slower_variations(times: CaseTimes) -> dict[str, list[float]]:
+    """Return the variations on which the candidate alone is slower, with its relative times."""
+    found = {}
     for variation, ours in _by_variation(times, "candidate").items():
         if len(ours) < MIN_CALLS or min(ours) <= SLOWER:
             continue
         baselines = [name for name in times.total_s if name != "candidate"]
         theirs = [_by_variation(times, name).get(variation, []) for name in baselines]
         if all(calls and bootstrap.median(calls) <= SLOWER for calls in theirs):
-            found.append(f"{variation}: {bootstrap.median(ours):.1f} times as long")
-    if not found:
-        return []
-    detail = f"{times.case}: {', '.join(found)} as on nominal inputs"
-    return [Label(name=LabelName.VALUE_DEPENDENT_TIME, detail=detail)]
+            found[variation] = ours
+    return found
 
 
 def _by_variation(times: CaseTimes, name: str) -> dict[str, list[float]]:

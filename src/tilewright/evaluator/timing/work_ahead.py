@@ -1,8 +1,9 @@
 """Work for later calls that a candidate may have done before the first timed one.
 
 It may keep hundreds of outputs that are zero already, and take one of them in each call. No timed
-call shows that work, but its memory does, which is larger than that of a baseline. So a replicate
-makes several calls for each such output: a few calls with less to do move no median (ADR 72).
+call shows that work, but on a CPU its memory does, which is larger than that of a baseline. So a
+replicate makes several calls for each such output: a few calls with less to do move no median
+(ADR 72). On a GPU the judge sees which outputs had their values before a call (ADR 74).
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ CALLS_FOR_EACH = 4
 """Timed calls for each call whose outputs may lie ready, so that these are a quarter of them."""
 FILL_BYTES_PER_S = 1e10
 """Speed at which one core fills memory."""
+DEVICE_BYTES_PER_S = 1.5e12
+"""Speed at which a GPU fills memory: a third of the bandwidth of an H200."""
+DEVICE_FILL_S = 2e-6
+"""Seconds of a kernel that fills little memory."""
 
 
 def ready_bytes(candidate: Runner, baseline: Runner, output_bytes: int) -> int:
@@ -43,10 +48,27 @@ def blocks_to_outlast(times: CaseTimes) -> int:
 
 
 def uncounted_fill_s(times: CaseTimes) -> float:
-    """Return the seconds to fill outputs that lay ready where a replicate did not outlast them."""
+    """Return the seconds to fill outputs that lay ready, or may have lain ready on a CPU.
+
+    There, outputs count that a replicate did not outlast.
+    """
+    if times.on_device:
+        return _found_fill_s(times)
     made = [stop - start for start, stop in pairwise([*times.replicate_starts, times.blocks])]
     return sum(
         ready / FILL_BYTES_PER_S
         for ready, blocks in zip(times.memory.ready_bytes, made, strict=False)
         if ready * CALLS_FOR_EACH > 2 * blocks * times.size.output_bytes
     )
+
+
+def _found_fill_s(times: CaseTimes) -> float:
+    """Return the seconds to fill what lay ready in device memory, in all timed calls together.
+
+    Of large outputs the judge compares only some calls, which the candidate does not know.
+    """
+    found = times.memory.found_ready
+    if not found:
+        return 0.0
+    filled = [DEVICE_FILL_S + ready / DEVICE_BYTES_PER_S for ready in found if ready]
+    return sum(filled) / len(found) * len(times.total_s["candidate"])

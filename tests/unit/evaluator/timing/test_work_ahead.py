@@ -18,6 +18,8 @@ from tilewright.evaluator.timing.case_timings import CallSize, CaseTimes
 from tilewright.evaluator.timing.rounds import time_cases
 from tilewright.evaluator.timing.work_ahead import (
     CALLS_FOR_EACH,
+    DEVICE_BYTES_PER_S,
+    DEVICE_FILL_S,
     FILL_BYTES_PER_S,
     MIN_OUTPUT_BYTES,
     blocks_to_outlast,
@@ -74,5 +76,31 @@ def test_a_gain_that_did_not_outlast_them_is_lower():
 @given(st.floats(0.1, 10.0), st.integers(0, 10_000))
 def test_they_deny_a_gain_and_show_no_loss(ratio, outputs):
     plain, item = (compared(with_ready(count, ratio=ratio)) for count in (0, outputs))
+    assert min(plain.speedup_low, 1.0) <= item.speedup_low <= plain.speedup_low
+    assert item.conclusion in (plain.conclusion, "no measurable difference")
+
+
+def on_device(found: list[int], calls: int = 40, ratio: float = 2.0) -> CaseTimes:
+    made = times([ratio * 1e-5] * calls, [1e-5] * calls)
+    made.on_device, made.memory.found_ready = True, found
+    return made
+
+
+def test_on_a_gpu_a_gain_allows_for_what_lay_ready_in_compared_calls():
+    # A quarter of the calls was compared, and half of these had a ready megabyte.
+    found = [OUTPUT_BYTES] * 5 + [0] * 5
+    fill_s = 20 * (DEVICE_FILL_S + OUTPUT_BYTES / DEVICE_BYTES_PER_S)
+    assert uncounted_fill_s(on_device(found)) == pytest.approx(fill_s)
+    assert uncounted_fill_s(on_device([])) == uncounted_fill_s(on_device([0] * 40)) == 0
+
+    plain, item = compared(on_device([0] * 40)), compared(on_device(found))
+    assert item.speedup_low == pytest.approx(plain.speedup_low * 4e-4 / (4e-4 + fill_s))
+    assert (plain.labels, item.labels) == ((), (LabelName.WORK_OF_OTHER_CALLS,))
+    assert item.speedup == plain.speedup
+
+
+@given(st.floats(0.1, 10.0), st.lists(st.integers(0, 1 << 30), max_size=40))
+def test_on_a_gpu_it_denies_a_gain_and_shows_no_loss(ratio, found):
+    plain, item = (compared(on_device(ready, ratio=ratio)) for ready in ([], found))
     assert min(plain.speedup_low, 1.0) <= item.speedup_low <= plain.speedup_low
     assert item.conclusion in (plain.conclusion, "no measurable difference")
