@@ -90,7 +90,7 @@ class ScriptedSample:
     name = "d"
     case = "only"
     slot_bytes = 4096
-    layout: Any = SimpleNamespace(aliases=False, tree={"t": "tuple", "v": []})
+    layout: Any = SimpleNamespace(tree={"t": "tuple", "v": []})
 
     def call_fields(self, slot: int) -> dict[str, Any]:
         return {**EMPTY_CALL, "base": slot * self.slot_bytes, "expected": [{}, {}]}

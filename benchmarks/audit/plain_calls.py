@@ -71,9 +71,7 @@ def answer(job: Job, made: Callable[[], dict[str, Any]]) -> None:
     try:
         found = made()
     except Exception as error:  # noqa: BLE001 - of foreign code; it becomes a row
-        # Results are published, and name no folder of the machine.
-        message = str(error).replace(sys.prefix, "")
-        found = {"error": f"{type(error).__name__}: {message[:300]}"}
+        found = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
     found["seconds"] = round(time.monotonic() - began, 2)
     path = Path(job.answer)
     path.with_suffix(".part").write_text(json.dumps(found), encoding="utf-8")

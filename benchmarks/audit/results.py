@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import threading
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -24,8 +25,9 @@ class Results:
         self.rows = read(path)
 
     def add(self, row: Row) -> None:
-        """Append a row."""
+        """Append a row. Results are published, and name no folder of the machine."""
         with self._lock:
+            row = json.loads(json.dumps(row).replace(sys.prefix, ""))
             self.rows.append(row)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, separators=(",", ":")) + "\n")

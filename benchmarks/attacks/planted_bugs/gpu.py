@@ -53,13 +53,67 @@ LAUNCHES = (
         ("a kept base is no reason for a copy", "sys.getrefcount(base), of_base", "0, 0"),
         (
             "each view is copied",
-            "return self.view if counts[2] else self.tensor",
-            "return self.tensor",
+            "of_base = self.view if counts[2] else self.tensor",
+            "of_base = self.tensor",
+        ),
+        (
+            "outputs that overlap are kept by nobody",
+            "if pair in shared or not _overlap(leaves[place], leaf):",
+            "if True:",
+            "test_an_output_at_two_places_is_kept_unless_the_reference_returns_it_so",
+        ),
+        (
+            "a view beside the returned ones is no reason for a copy",
+            "tensors += leaves + views",
+            "tensors += 1000",
+            "test_outputs_of_one_memory_are_kept_if_anything_else_refers_to_them",
         ),
         (
             "a kept name is no reason for a copy",
             "return names, tensors, 0, 0",
             "return 0, tensors, 0, 0",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/ready_outputs.py",
+        UNIT + "evaluator/judge/test_ready_outputs.py",
+        (
+            "no output lay ready",
+            "if count >= MIN_PLACES and share > MIN_SHARE:",
+            "if count >= MIN_PLACES and share > 1.0:",
+            "test_an_output_that_was_there_before_is_found_whole",
+        ),
+        (
+            "one element of a place that agrees is enough",
+            "(self._before == self._after).all(1)",
+            "(self._before == self._after).any(1)",
+            "test_zeros_at_random_places_of_reused_memory_are_no_output_that_lay_ready",
+        ),
+        (
+            "memory that was given back counts as an output",
+            " & (self._after != GIVEN_BACK).any(1)",
+            "",
+            "test_memory_that_its_caller_has_overwritten_is_no_output",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/value_dependence.py",
+        UNIT + "evaluator/timing/test_value_dependence.py",
+        (
+            "work in calls on variations costs nothing",
+            "if not _slower_variations(times):",
+            "if times:",
+            "test_work_that_was_moved_into_varied_calls_makes_no_gain",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/work_ahead.py",
+        UNIT + "evaluator/timing/test_work_ahead.py",
+        (
+            "what lay ready on a GPU costs nothing",
+            "return _found_fill_s(times)",
+            "return 0.0",
+            "test_on_a_gpu_a_gain_allows_for_what_lay_ready_in_compared_calls",
         ),
     ),
     *planted(

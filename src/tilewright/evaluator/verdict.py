@@ -76,7 +76,7 @@ class CorrectnessObservations:
         ordered = sorted(result.operator_counts.items(), key=lambda item: (-item[1], item[0]))
         self.operators = OperatorUse(case=sample.case, counts=dict(ordered))
         # Later calls make a view dense, so that nothing shows it there.
-        if any(item.alias for item in result.outputs) and not sample.layout.aliases:
+        if any(item.alias for item in result.outputs) and not sample.layout.places.aliases:
             self.misplaced.append(OutputMemory.INPUT)
 
     def record(self, made: CheckedCall) -> None:

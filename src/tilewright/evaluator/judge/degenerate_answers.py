@@ -19,7 +19,8 @@ from tilewright.evaluator.judge.inputs import described_outputs, make_sample
 from tilewright.evaluator.judge.number_formats import is_inexact, parts, same_values
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import Reference
-from tilewright.evaluator.judge_client.messages import ComparisonRule, LintAnswer, LintCase
+from tilewright.evaluator.judge_client.messages import ComparisonRule
+from tilewright.evaluator.judge_client.problem_messages import LintAnswer, LintCase
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import COPIED_INPUT
 

@@ -46,7 +46,7 @@ from tilewright.evaluator.judge.timed_comparison import (
 from tilewright.evaluator.judge.truncated_factors import Outputs
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
-from tilewright.evaluator.judge_client import messages
+from tilewright.evaluator.judge_client import messages, problem_messages
 from tilewright.evaluator.judge_client.gpu_messages import (
     CaseMeasured,
     DescribeCall,
@@ -100,8 +100,10 @@ class Judge:
             MeasureCase: self.measure_case,
             DescribeCall: self.describe_call,
             MeasureCeilings: lambda message: ceilings.measure(self.device, message.threads),
-            messages.LintCase: lambda message: degenerate_answers.lint(self.reference, message),
-            messages.CheckHealth: lambda message: soundness.check(
+            problem_messages.LintCase: lambda message: degenerate_answers.lint(
+                self.reference, message
+            ),
+            problem_messages.CheckHealth: lambda message: soundness.check(
                 self.reference, message, self.rule
             ),
         }
@@ -180,13 +182,7 @@ class Judge:
             stateful=self.reference.stateful,
             skipped=sample.skipped,
             call_s=self.reference.call_s,
-            aliases=self._may_alias(sample),
-            writable=[
-                [start, stop]
-                for start, stop, index in sample.names
-                if index in self._written(sample)
-            ],
-            shared=[list(pair) for pair in sorted(self.reference.placement.shares_outputs)],
+            places=self._places_of(sample),
         )
 
     def renew_sample(self, message: messages.RenewSample) -> messages.SampleRenewed:
@@ -327,13 +323,14 @@ class Judge:
                 return mismatch
         return None
 
-    def _may_alias(self, sample: InputSample) -> bool:
-        """Tell whether an output may be a view of an input."""
-        return bool(self.reference.placement.aliases | self._written(sample))
-
-    def _written(self, sample: InputSample) -> set[int]:
-        """Return the arguments that a call may overwrite."""
-        return self.writable | sample.after.overwrites
+    def _places_of(self, sample: InputSample) -> messages.OutputPlaces:
+        """Return where outputs may lie besides memory of their own."""
+        placement, written = self.reference.placement, self.writable | sample.after.overwrites
+        return messages.OutputPlaces(
+            aliases=bool(placement.aliases | written),
+            writable=[[start, stop] for start, stop, index in sample.names if index in written],
+            shared=[list(pair) for pair in sorted(placement.shares_outputs)],
+        )
 
     def _snapshot(self, sample: InputSample, runner: RunnerState) -> list[torch.Tensor | None]:
         """Copy the outputs of a runner's last call, and the inputs that are outputs.

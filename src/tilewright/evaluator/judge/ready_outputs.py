@@ -2,8 +2,8 @@
 
 Some of an output may not depend on inputs, such as the zeros of a triangular matrix. A candidate
 can write them in another call, or on another stream while its call waits for the launch gate. The
-judge owns the memory in which outputs lie. So it reads secret places of that memory when the call
-begins and when it has ended, and counts those in outputs that held their values before.
+judge owns the memory in which outputs lie. It reads secret places of that memory before and after
+a call, and counts those in outputs that held their values before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MIN_PLACES = 32
 MIN_SHARE = 0.05
 """Share of an output's places. Memory that was used before agrees in few places by chance."""
 GIVEN_BACK = -1
-"""What the judge writes over outputs that their caller gives back, as a word of eight bytes."""
+"""Eight bytes of the value that the judge writes over outputs that are given back."""
 
 
 class ReadyOutputs:

@@ -9,7 +9,7 @@ import torch
 
 from tilewright.evaluator.judge.reference import ProblemFailure
 from tilewright.evaluator.judge_client import messages
-from tilewright.evaluator.judge_client.messages import Answer, ProblemFailed, Request
+from tilewright.evaluator.judge_client.messages import Answer, ProblemFailed, Request, fields_of
 from tilewright.wire.frames import Channel, ChannelClosed, Frame, FrameError
 
 
@@ -28,7 +28,7 @@ def answer_requests(
             return
         request = messages.decode(frame)
         try:
-            channel.send("answer", vars(handlers[type(request)](request)))
+            channel.send("answer", fields_of(handlers[type(request)](request)))
             continue
         except ProblemFailure as error:
             failed = ProblemFailed(str(error), error.out_of_memory)

@@ -33,7 +33,8 @@ from tilewright.evaluator.judge.repeated_rows import different_rows
 from tilewright.evaluator.judge.tf32_products import has_products
 from tilewright.evaluator.judge.undefined_elements import defined_elements, undefined_share
 from tilewright.evaluator.judge.variations import is_mask
-from tilewright.evaluator.judge_client.messages import CheckHealth, ComparisonRule, HealthAnswer
+from tilewright.evaluator.judge_client.messages import ComparisonRule
+from tilewright.evaluator.judge_client.problem_messages import CheckHealth, HealthAnswer
 
 LONG_S = 5.0
 """Seconds of one input sample from which on no second one is made."""

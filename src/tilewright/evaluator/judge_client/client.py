@@ -65,8 +65,8 @@ class InputSampleInfo:
             "grad_outputs": self.layout.grad_outputs,
             "forward_seed": self.forward_seed,
             "expected": self.layout.outputs,
-            "writable": self.layout.writable,
-            "shared": self.layout.shared,
+            "writable": self.layout.places.writable,
+            "shared": self.layout.places.shared,
         }
 
     def dtypes(self) -> set[str]:

@@ -61,10 +61,17 @@ REQUESTS: dict[str, type[Request[Any]]] = {}
 """Every request by the kind of its frame."""
 
 
+def fields_of(message: JudgeMessage) -> Fields:
+    """Return the header fields of a message; messages within it become their fields."""
+    return {
+        name: fields_of(value) if isinstance(value, JudgeMessage) else value
+        for name, value in vars(message).items()
+    }
+
+
 def encode(message: Request[A]) -> tuple[str, Fields, bytes, tuple[int, ...]]:
     """Return kind, header fields, body and descriptors of the frame of a request."""
-    sent = vars(message).items()
-    fields: Fields = {name: vars(v) if isinstance(v, PublishSample) else v for name, v in sent}
+    fields = fields_of(message)
     body, fds = fields.pop(message.BODY, b""), fields.pop(message.FDS, ())
     return message.KIND, fields, body, fds
 
@@ -211,6 +218,20 @@ class PublishWeights(Request[WeightsPublished], kind="publish_weights"):
     runner: str
 
 
+class OutputPlaces(JudgeMessage):
+    """Where outputs may lie besides memory of their own.
+
+    Attributes:
+        aliases: whether the reference returns a view of an input, or inputs are writable.
+        writable: first byte, and first byte behind it, of each input that a call may overwrite.
+        shared: pairs of outputs that the reference returns in the same memory, by their places.
+    """
+
+    aliases: bool
+    writable: list[list[int]]
+    shared: list[list[int]]
+
+
 class SampleLayout(Answer):
     """How an input sample and its expected outputs lie in memory, without their values."""
 
@@ -230,12 +251,7 @@ class SampleLayout(Answer):
     skipped: str
     """Why the reference cannot judge on this sample; empty if it can."""
     call_s: float
-    aliases: bool
-    """Whether the reference returns a view of an input, or inputs are writable."""
-    writable: list[list[int]]
-    """First byte, and first byte behind it, of each input that a call may overwrite."""
-    shared: list[list[int]]
-    """Pairs of outputs that the reference returns in the same memory, by their places."""
+    places: OutputPlaces
 
 
 class MakeSample(Request[SampleLayout], kind="sample"):
@@ -354,57 +370,3 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     expect: bool = False
     compare: bool = False
     wait_s: float = 0.0
-
-
-class LintAnswer(Answer):
-    """Degenerate answers that pass on a case (records/problem_lint.py, `CaseHealth`)."""
-
-    official: dict[str, list[str]]
-    strict: list[str]
-    random: bool
-    deterministic: bool
-    call_s: float
-    input_bytes: int
-    output_bytes: int
-    peak_bytes: int | None
-
-
-class LintCase(Request[LintAnswer], kind="lint"):
-    """Find out which degenerate answers pass on a case, by each published rule and by ours."""
-
-    params: Fields
-    variations: list[str]
-    rules: dict[str, ComparisonRule]
-
-
-class HealthAnswer(Answer):
-    """The results of the check of a case (records/problem_health.py, `CaseCheck`)."""
-
-    sample_s: float
-    ignores_seed: bool = False
-    repeatable: bool = True
-    shapes_vary: bool = False
-    shares_memory: bool = False
-    passing: list[str] = field(default_factory=list)
-    passing_own_inputs: list[str] = field(default_factory=list)
-    constant: bool = False
-    cuda_use: tuple[bool, bool] = (False, False)
-    """Whether problem code, and whether the reference itself, asked for a CUDA device on a CPU."""
-    undefined_share: float = 0.0
-    tf32: bool = True
-    constant_inputs: list[int] = field(default_factory=list)
-    rows: tuple[int, int] | None = None
-    writes_outside: bool = False
-    unchecked: str = ""
-
-
-class CheckHealth(Request[HealthAnswer], kind="check_health"):
-    """Look at the generator of a case, and find out which answers without work pass.
-
-    With `strict` they must pass on the input variations too, and the weights are new.
-    """
-
-    params: Fields
-    variations: list[str]
-    seed: int
-    strict: bool

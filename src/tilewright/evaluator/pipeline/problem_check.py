@@ -10,7 +10,7 @@ from pathlib import Path
 from tilewright._version import __version__
 from tilewright.errors import RecordError
 from tilewright.evaluator.judge_client.gpu_messages import ForbidTf32
-from tilewright.evaluator.judge_client.messages import CheckHealth
+from tilewright.evaluator.judge_client.problem_messages import CheckHealth
 from tilewright.evaluator.pipeline.problem_labels import labels_of, unsound_text
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded

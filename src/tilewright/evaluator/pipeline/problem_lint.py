@@ -7,7 +7,8 @@ from collections.abc import Callable
 from tilewright.errors import ProblemError
 from tilewright.evaluator.context import Emit, EvaluationContext
 from tilewright.evaluator.judge_client.client import comparison_rule
-from tilewright.evaluator.judge_client.messages import ComparisonRule, LintCase
+from tilewright.evaluator.judge_client.messages import ComparisonRule
+from tilewright.evaluator.judge_client.problem_messages import LintCase
 from tilewright.evaluator.pipeline.lifecycle import connect_judge
 from tilewright.evaluator.pipeline.memory_admission import end_others
 from tilewright.evaluator.pipeline.session import EvaluationSession

@@ -130,7 +130,8 @@ class CudaEventClock:
             times.gpu.renews_early |= not made.renewed.fresh or tree != layout.tree
             if tree != layout.tree:
                 # The runner has read these inputs under another layout.
-                known = replace(sample, layout=replace(layout, tree=tree, writable=[]))
+                places = replace(layout.places, writable=[])
+                known = replace(sample, layout=replace(layout, tree=tree, places=places))
                 return self.call(pool, times, replace(call, sample=known, renewal=None))
         if watched:
             # Processes that the candidate started meanwhile count too.

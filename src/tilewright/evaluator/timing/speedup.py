@@ -74,9 +74,9 @@ def compare_strict(
 ) -> Comparison:
     """Return the comparison of the candidate with one baseline on a timed case.
 
-    The lower end of the interval allows for outputs that lay ready, for work in calls on input
-    variations, and on a CPU for undetectable work of the candidate. It also allows for work of many
-    calls in a few long ones. If these are certain, the speed-up does too.
+    The lower end of the interval allows for outputs that lay ready, and for work in calls on input
+    variations. On a CPU it allows for undetectable work of the candidate. It also allows for work
+    of many calls in a few long ones. If these are certain, the speed-up does too.
     `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.evaluator.judge import degenerate_answers, reference
-from tilewright.evaluator.judge_client.messages import LintCase
+from tilewright.evaluator.judge_client.problem_messages import LintCase
 from tilewright.records.problem_lint import CaseHealth, Health, is_weak
 from tilewright.wire.names import INPUT_VARIATIONS
 

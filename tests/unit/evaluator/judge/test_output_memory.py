@@ -154,7 +154,7 @@ def test_a_gradient_may_be_that_of_the_output_where_the_references_is(judge):
     judge.inputs(sample)
     (upstream,) = build(sample["grad_outputs"], judge.area.inputs, 0)
 
-    assert sample["aliases"]
+    assert sample["places"]["aliases"]
     assert seen(judge, torch.empty(4, 8).data_ptr(), upstream.data_ptr()) == []
 
 

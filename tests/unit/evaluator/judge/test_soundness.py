@@ -10,7 +10,7 @@ import torch
 from tests.unit.evaluator.judge.test_degenerate_answers import FUNCTION, MODULE
 from tilewright.evaluator.judge import reference, soundness
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
-from tilewright.evaluator.judge_client.messages import CheckHealth, HealthAnswer
+from tilewright.evaluator.judge_client.problem_messages import CheckHealth, HealthAnswer
 from tilewright.wire.names import INPUT_VARIATIONS
 
 GENERATOR = """import torch

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tilewright.evaluator.judge import inputs, reference, soundness
 from tilewright.evaluator.judge.comparison import compare
 from tilewright.evaluator.judge.tf32_products import allow_for_tf32, rounded_to_tf32
-from tilewright.evaluator.judge_client.messages import CheckHealth
+from tilewright.evaluator.judge_client.problem_messages import CheckHealth
 
 PROBLEM = """import torch
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from tilewright.evaluator.judge_client import gpu_messages, messages
+from tilewright.evaluator.judge_client import gpu_messages, messages, problem_messages
 from tilewright.evaluator.judge_client.gpu_messages import QueueCall
 from tilewright.evaluator.judge_client.messages import (
     FinishTimed,
@@ -83,7 +83,7 @@ def test_an_unknown_kind_or_other_fields_are_refused(frame):
 
 
 def test_every_request_has_a_kind_of_its_own_and_an_answer():
-    for module in (messages, gpu_messages):
+    for module in (messages, gpu_messages, problem_messages):
         for item in vars(module).values():
             if isinstance(item, type) and issubclass(item, messages.Request):
                 if item is messages.Request:

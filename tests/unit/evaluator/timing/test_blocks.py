@@ -17,7 +17,7 @@ from tests.scripted_judge import ScriptedJudge
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.devices import CPU, Cores
 from tilewright.evaluator.judge_client.client import InputSampleInfo
-from tilewright.evaluator.judge_client.messages import CallAnswer, SampleLayout
+from tilewright.evaluator.judge_client.messages import CallAnswer, OutputPlaces, SampleLayout
 from tilewright.evaluator.runners.cpu_runner import CallTiming
 from tilewright.evaluator.runners.messages import OutputReport, Result
 from tilewright.evaluator.runners.pool import RunnerPool
@@ -51,8 +51,8 @@ def sample(name: str, **changes: Any) -> InputSampleInfo:
     known: dict[str, Any] = {
         "tree": TREE, "grad_outputs": TREE, "grads": [], "size": 4096, "output_bytes": 16,
         "outputs": [OUTPUT], "structure": "1", "oracle": "float64", "random": False,
-        "stateful": False, "skipped": "", "call_s": 0.0, "aliases": False,
-        "variation": "nominal", "writable": [], "shared": [],
+        "stateful": False, "skipped": "", "call_s": 0.0,
+        "variation": "nominal", "places": OutputPlaces(False, [], []),
     }  # fmt: skip
     return InputSampleInfo(name, "one", "nominal", 0, 0, SampleLayout(**{**known, **changes}))
 
@@ -130,7 +130,7 @@ class Scripted(RunnerPool):
         assert timed
         return sample(
             f"{variation} {repeat}",
-            aliases=self.aliases,
+            places=OutputPlaces(self.aliases, [], []),
             size=self.moved or 4096,
             output_bytes=self.outputs_size or 16,
         )

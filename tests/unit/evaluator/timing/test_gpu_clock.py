@@ -13,6 +13,7 @@ import pytest
 from tests.scripted_gpu import ScriptedRunner, ScriptedSample, scripted
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import (
+    OutputPlaces,
     PublishSample,
     RenewSample,
     SampleLayout,
@@ -56,8 +57,8 @@ def test_a_call_whose_inputs_were_made_in_another_layout_is_made_again_in_that_l
     made.runners = {name: ScriptedRunner(made.log) for name in ("eager", "candidate")}
     empty = {"t": "tuple", "v": []}
     layout = SampleLayout(
-        *(empty, "nominal", empty, [], 64, [], 0, "1", "float64", False, False, "", 0.0, False),
-        *([[0, 64]], []),
+        *(empty, "nominal", empty, [], 64, [], 0, "1", "float64", False, False, "", 0.0),
+        OutputPlaces(False, [[0, 64]], []),
     )
     sample = InputSampleInfo("d", "only", "nominal", 1, 2, layout)
     turn = TimedCall("candidate", sample, 0, "nominal", checked=False, last=False, renewal=RENEWAL)

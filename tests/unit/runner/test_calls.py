@@ -1,0 +1,45 @@
+"""The arguments of a call as views of the input arena, and where its outputs may lie."""
+
+from __future__ import annotations
+
+import mmap
+
+import pytest
+import torch
+
+from tilewright.runner import calls
+from tilewright.wire.tensors import elements
+
+BASE, BYTES = 4096, 256
+ITEM = {"t": "tensor", "dtype": "float32", "shape": [8, 8], "stride": [8, 1], "offset": 0}
+FIELDS = {"args": {"t": "tuple", "v": [ITEM]}, "writable": [[0, BYTES]], "shared": [[0, 1]]}
+
+
+@pytest.fixture
+def call():
+    arena = mmap.mmap(-1, 4 * BASE)
+    first = elements(arena, torch.uint8, 1).data_ptr()
+    return calls.arguments(FIELDS, arena, BASE, first, len(arena))
+
+
+def test_what_a_call_may_overwrite_has_the_addresses_of_its_arguments(call):
+    (x,) = call.args
+    assert call.writable == ((x.data_ptr(), x.data_ptr() + BYTES),)
+    assert call.shared == {(0, 1)}
+
+
+def test_an_output_lies_in_such_an_input_only_as_a_whole(call):
+    (x,) = call.args
+    assert calls.lies_in_writable(x, call)
+    assert calls.lies_in_writable(x[2:4], call)
+    beyond = torch.as_strided(x, (8, 8), (8, 1), BASE // 4 + 8)
+    assert not calls.lies_in_writable(beyond, call)
+    assert not calls.lies_in_writable(torch.zeros(8, 8), call)
+    assert not calls.lies_in_writable("text", call)
+
+
+def test_without_such_inputs_no_output_may_lie_there():
+    arena = mmap.mmap(-1, 4 * BASE)
+    call = calls.arguments({"args": FIELDS["args"]}, arena, BASE)
+    assert call.writable == ()
+    assert not calls.lies_in_writable(call.args[0], call)
