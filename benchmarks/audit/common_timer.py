@@ -60,7 +60,7 @@ def time_candidate(job: Job) -> None:
                 name: (_times(one), _times(other))
                 for (name, one), (_, other) in zip(eager, own, strict=True)
             }
-            # Of each quantity the baseline's and the candidate's, by case.
+            # Each field maps a case to two values: the baseline's and the candidate's.
             return {
                 field: {name: [getattr(each, key) for each in pair] for name, pair in pairs.items()}
                 for field, key in (

@@ -50,7 +50,7 @@ class Agreement:
 
     @property
     def cause(self) -> str:
-        """What explains the difference, as far as the other conditions show it."""
+        """The reason for the difference, if the times under the other conditions show one."""
         if self.waits:
             return "A call waits for the device, so its time depends on the host."
         if self.close(self.hidden):

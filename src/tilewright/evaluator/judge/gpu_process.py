@@ -105,7 +105,7 @@ class DeviceJudge(process.Judge):
             )
             self.runners[message.runner] = RunnerState(memory)
             return Done()
-        # Of a runner that has a candidate, only the place of larger inputs is new.
+        # This runner already has a candidate. It has only mapped a larger input block.
         assert isinstance(known.memory, DeviceMemory)
         known.memory = replace(known.memory, input_block=shared.inputs, inputs_base=message.inputs)
         return Done()

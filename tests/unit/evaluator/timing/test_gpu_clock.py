@@ -65,7 +65,7 @@ def test_a_call_whose_inputs_were_made_in_another_layout_is_made_again_in_that_l
     CudaEventClock().call(made, times, turn)
 
     assert made.runners["candidate"].trees == [layout.tree, made.judge.tree]
-    # Nobody knows where the inputs of another layout lie that a call may overwrite.
+    # The supervisor does not know the places of writable inputs in the new layout.
     assert made.runners["candidate"].armed["writable"] == []
     assert made.steps().count("renew") == 1
     assert len(times.gpu.self_reported_s["candidate"]) == 1
