@@ -153,7 +153,7 @@ def _do_bench(rows: Sequence[Row], notes: dict[str, str]) -> Iterator[str]:
     yield "device stores what was written while the call runs. The judge hides launches, and clears"
     yield "the cache by reading. Two more ratios of the same process show this: with hidden"
     yield "launches, and with a cache that was cleared by reading as well."
-    yield f"In {len(queued)} cases no call waits for the device."
+    yield f"Cases in which no call waits for the device: {len(queued)}."
     yield f"{hidden} of them agree with hidden launches, and {clean} with a clean cache too."
     wrong = [pair for pair in pairs if not pair.agrees]
     if wrong:

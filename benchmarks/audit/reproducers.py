@@ -17,7 +17,7 @@ TEMPLATE = Path(__file__).with_name("reproducer.py.txt")
 
 
 def write_reproducers(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Write a script for each incorrect cell, and return the paths."""
+    """Write a script for each incorrect cell, remove those of other cells, return the paths."""
     cells = {cell.id: cell for cell in all_cells()}
     written = []
     for name, row in latest(rows, "cell").items():
@@ -28,6 +28,8 @@ def write_reproducers(rows: Sequence[Row], folder: Path) -> list[Path]:
         path = folder / f"{name.replace('/', '--')}.py.txt"
         path.write_text(reproducer(cells[name], row), encoding="utf-8")
         written.append(path)
+    for path in set(folder.glob("*.py.txt")) - set(written):
+        path.unlink()
     return written
 
 

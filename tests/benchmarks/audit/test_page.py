@@ -15,6 +15,7 @@ from benchmarks.audit.cells import all_cells
 from benchmarks.audit.page import write_pages
 from benchmarks.audit.reproducers import reproducer
 from benchmarks.audit.results import read
+from benchmarks.audit.summary import Agreement
 from tilewright.evaluator.judge.variations import vary
 from tilewright.wire.names import INPUT_VARIATIONS
 
@@ -148,3 +149,45 @@ def test_a_reproducer_varies_inputs_as_the_judge_does(variation):
     assert (ours.shape, ours.dtype) == (judges.shape, judges.dtype)
     assert 0.5 < ours.square().mean().sqrt() / judges.square().mean().sqrt() < 2
     assert torch.equal(ours, value) is (variation == "nominal")
+
+
+def test_a_script_of_a_cell_that_is_correct_now_is_removed(tmp_path):
+    (tmp_path / "reproducers").mkdir()
+    old = tmp_path / "reproducers" / "liger-kernel--softmax-fp32.py.txt"
+    old.write_text("")
+    write_pages(read(RESULTS), tmp_path, "audit.jsonl")
+    assert not old.exists()
+    assert list(old.parent.glob("*.py.txt"))
+
+
+@pytest.mark.parametrize(
+    ("other", "cause"),
+    [
+        ({"hidden": 2.0, "clean": 2.0, "waits": True}, "waits for the device"),
+        ({"hidden": 2.05, "clean": 2.2}, "includes launches."),
+        ({"hidden": 2.2, "clean": 2.05}, "left in the cache"),
+        ({"hidden": 2.2, "clean": 2.15, "interval": (1.8, 2.2)}, "in the judge's interval"),
+        ({"hidden": 2.2, "clean": 2.3, "interval": (1.8, 2.2)}, ""),
+        ({}, ""),
+    ],
+)
+def test_times_under_other_conditions_tell_why_do_bench_differs(other, cause):
+    pair = Agreement("library/cell", "case", ours=2.0, theirs=3.0, **other)
+    assert not pair.agrees
+    assert cause in pair.cause
+    assert bool(pair.cause) == bool(cause)
+
+
+def test_the_summary_shows_each_condition_of_do_bench(tmp_path):
+    rows = read(RESULTS)
+    timed = next(row for row in rows if row["kind"] == "do_bench")
+    timed |= {
+        "cases": {"llama3_8b": [900.0, 100.0]},
+        "hidden": {"llama3_8b": [800.0, 100.0]},
+        "clean": {"llama3_8b": [700.0, 100.0]},
+        "waits": {"llama3_8b": [False, False]},
+    }
+    write_pages(rows, tmp_path, "audit.jsonl")
+    text = (tmp_path / "page.md").read_text()
+    assert "| 8.000 | 7.000 | unknown |" in text
+    assert "Cases in which no call waits for the device: 1." in text

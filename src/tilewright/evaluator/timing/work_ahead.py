@@ -65,8 +65,8 @@ def uncounted_fill_s(times: CaseTimes) -> float:
 def _found_fill_s(times: CaseTimes) -> float:
     """Return the seconds to fill what lay ready in device memory, in all timed calls together.
 
-    The judge compares only some calls with large outputs. So the mean of the compared calls stands
-    for all calls.
+    The judge compares only some calls with large outputs. So this multiplies the mean of the
+    compared calls by the number of all calls.
     """
     found = times.memory.found_ready
     if not found:
