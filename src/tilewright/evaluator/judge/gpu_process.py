@@ -95,7 +95,11 @@ class DeviceJudge(process.Judge):
         return replace(found, peak=torch.cuda.max_memory_allocated() - before)
 
     def share_memory(self, message: gpu_messages.ShareMemory) -> gpu_messages.SharedMemory:
-        return self.launch_gate.share(message.runner, message.inputs, message.reserve, message.pool)
+        memory = self.launch_gate.share(
+            message.runner, message.inputs, message.reserve, message.pool
+        )
+        self.ready_outputs.load_kernels(places_of(self.launch_gate.shared[message.runner].work))
+        return memory
 
     def memory_mapped(self, message: gpu_messages.MemoryMapped) -> Done:
         shared, known = self.launch_gate.shared[message.runner], self.runners.get(message.runner)

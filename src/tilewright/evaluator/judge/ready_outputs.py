@@ -33,7 +33,8 @@ class ReadyOutputs:
     """Secret places of a runner's memory, before and after a call. Lifetime: the judge.
 
     Memory is given as rows of one place each, as `places_of` returns them. All own memory is
-    allocated at once: behind a closed gate the allocator would wait for the device.
+    allocated at once: behind a closed gate the allocator would wait for the device. So would the
+    first launch of a kernel, which loads its code; `load_kernels` makes it before.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -43,6 +44,12 @@ class ReadyOutputs:
         self._before, self._after = (
             torch.zeros(PLACES, WORDS, dtype=torch.int64, device=device) for _ in range(2)
         )
+
+    def load_kernels(self, memory: torch.Tensor) -> None:
+        """Launch the kernels of both reads, whose code depends on the size of the memory."""
+        self.read_before(memory)
+        self.read_after(memory)
+        torch.cuda.synchronize()
 
     def read_before(self, memory: torch.Tensor) -> None:
         """Queue the choice of places and a copy of what lies there."""
