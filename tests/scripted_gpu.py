@@ -47,6 +47,9 @@ class ScriptedRunner(GpuRunner):
     def output_addresses(self, count: int) -> list[int]:
         return [4096 + place for place in range(count)]
 
+    def permuted_outputs(self, count: int) -> list[int]:  # noqa: ARG002 - as the protocol has it
+        return []
+
     def result(self) -> Result:
         self.log.append("result")
         if "error" in self.reported:

@@ -133,3 +133,18 @@ def test_a_wait_for_the_device_costs_what_it_costs_elsewhere(local):
     assert "host_synchronizing" in {label.name for label in report.labels}
     # Two processes share the device, and the judge learns of the call's end from the host.
     assert judged_us(report) < plain_us(WAITING, waits=True) + 120
+
+
+def test_an_output_in_the_order_of_the_references_is_not_copied(local):
+    permuted = "def work(x, y):\n    return (x * 3 + y).t()\n"
+    report = judged(local, permuted, PROBLEM + INPUTS + "    return (x * 3 + y).t()\n")
+    baseline = report.comparisons[0].baseline_timing.median_us
+    for found in (judged_us(report), baseline):
+        assert found < plain_us(permuted) + COPY_US / 2
+
+
+def test_one_in_another_order_is_copied(local):
+    contiguous = PROBLEM + INPUTS + "    return (x * 3 + y).t().contiguous()\n"
+    permuted = "def work(x, y):\n    return (x * 3 + y).t()\n"
+    found = judged_us(judged(local, permuted, contiguous))
+    assert found > plain_us(permuted) + COPY_US

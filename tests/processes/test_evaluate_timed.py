@@ -12,6 +12,7 @@ from tests.processes.evaluations import (
     MODULE_RIGHT,
     RIGHT,
     TIMED,
+    TWICE,
     bench,
     candidate,
     problem,
@@ -187,3 +188,18 @@ def test_a_crash_in_a_timed_call_fails_the_candidate(bench):
     assert isinstance(report.outcome, Failed)
     assert (report.outcome.stage, report.outcome.reason) == ("timing", "crash")
     assert "SIGABRT" in report.outcome.message
+
+
+def test_outputs_may_lie_in_the_order_of_the_references(bench):
+    text = TWICE.replace("torch.tanh(x) * 2", "(torch.tanh(x) * 2).t()")
+    text = text.replace('torch.randn(case["n"],', 'torch.randn(case["n"], 3,')
+    body = "import torch\ndef work(x):\n    y = torch.tanh(x) * 2\n    return "
+    for returned, verdict in (
+        ("y.t()", "correct"),
+        ("y.t().contiguous()", "correct"),
+        ("y.reshape(x.shape[1], x.shape[0])", "incorrect"),
+        ("y.reshape(x.shape).t().contiguous().t().contiguous().t()", "correct"),
+    ):
+        asked = request(body + returned, text, timing=TIMED, baselines=EAGER)
+        report = bench.judge(asked)
+        assert report.verdict == verdict, (returned, report.outcome)

@@ -22,6 +22,8 @@ from tilewright.wire.tensors import DTYPES, Arena, build, dtype_name, elements
 _clone = torch.Tensor.clone
 _contiguous = torch.Tensor.contiguous
 _detach = torch.Tensor.detach
+_is_contiguous = torch.Tensor.is_contiguous
+_stride = torch.Tensor.stride
 _no_grad = torch.no_grad
 _seed = torch.default_generator.manual_seed
 _seed_device = torch.cuda.manual_seed
@@ -40,7 +42,7 @@ Span = tuple[int, int]
 """First address of a tensor's bytes, and the first one behind them."""
 
 MAX_OUTPUTS = 64
-"""Outputs of a call that are reported; the places of the sync page hold more."""
+"""Outputs of a call that are reported: the bits of a number in the sync page."""
 MAX_DIMENSIONS = 32
 """Sizes of a reported shape; no operator of torch makes more dimensions."""
 
@@ -59,6 +61,8 @@ class PreparedCall:
     """Addresses of the inputs that the call may overwrite, where its outputs may lie too."""
     shared: frozenset[tuple[int, int]] = frozenset()
     """Places of outputs that may have one memory, as the reference's have."""
+    strides: tuple[list[int] | None, ...] = ()
+    """Strides of the reference's outputs that are dense in an order of their own, by place."""
 
 
 TimedAnswer = tuple[PreparedCall, list[Any], str, Any]
@@ -80,6 +84,7 @@ def arguments(
         input_bytes,
         writable=tuple((first + start, first + stop) for start, stop in fields.get("writable", ())),
         shared=frozenset((one, other) for one, other in fields.get("shared", ())),
+        strides=tuple(fields.get("strides", ())),
     )
 
 
@@ -135,17 +140,23 @@ def run(function: Function, call: PreparedCall) -> Any:  # noqa: ANN401
     return (*leaves, *gradients)
 
 
-def deliver(output: Any, held: list[Span] | None = None) -> tuple[list[Any], str]:  # noqa: ANN401
+def deliver(
+    output: Any,  # noqa: ANN401
+    held: list[Span] | None = None,
+    call: PreparedCall | None = None,
+) -> tuple[list[Any], str]:
     """Return an output's leaves, dense as the judge reads them, and a text for its structure.
 
     A part of the call: a candidate that returns a view pays for the copy of its caller. So does
-    one that returns memory of an earlier output, at an address in `held`.
+    one that returns memory of an earlier output, at an address in `held`. An output whose
+    dimensions lie in the order of the reference's of the same `call` is no such view, unless it
+    lies in the inputs.
     """
     leaves, structure = flatten(output)
     delivered = []
-    for leaf in leaves[:MAX_OUTPUTS]:
+    for place, leaf in enumerate(leaves[:MAX_OUTPUTS]):
         if is_plain(leaf):
-            leaf = _dense(leaf)
+            leaf = _dense(leaf, place, call)
             start = leaf.data_ptr()
             if held and any(start < stop and first < start + leaf.nbytes for first, stop in held):
                 leaf = _clone(leaf)
@@ -186,15 +197,38 @@ def is_plain(leaf: Any) -> bool:  # noqa: ANN401
     )
 
 
-def _dense(leaf: torch.Tensor) -> torch.Tensor:
+def _dense(leaf: torch.Tensor, place: int, call: PreparedCall | None) -> torch.Tensor:
     if leaf.is_conj() or leaf.is_neg():
         leaf = leaf.resolve_conj().resolve_neg()
-    return _contiguous(_detach(leaf))
+    leaf = _detach(leaf)
+    if call is not None and place < len(call.strides):
+        strides = call.strides[place]
+        if strides is not None and has_strides(leaf, strides) and not _is_input(leaf, call):
+            return leaf
+    return _contiguous(leaf)
+
+
+def has_strides(leaf: torch.Tensor, strides: list[int]) -> bool:
+    """Tell whether a tensor has these strides, where a dimension has more than one element."""
+    found = _stride(leaf)
+    return len(found) == len(strides) and all(
+        one == other or size == 1
+        for one, other, size in zip(found, strides, leaf.shape, strict=True)
+    )
 
 
 def addresses(leaves: list[Any]) -> list[int]:
     """Return the address of each leaf's bytes; 0 for a leaf that is no plain tensor."""
     return [leaf.data_ptr() if is_plain(leaf) else 0 for leaf in leaves]
+
+
+def permuted_places(leaves: list[Any]) -> int:
+    """Return a number whose bits are set at the places of delivered leaves in another order."""
+    found = 0
+    for place, leaf in enumerate(leaves):
+        if is_plain(leaf) and not _is_contiguous(leaf):
+            found |= 1 << place
+    return found
 
 
 def describe(

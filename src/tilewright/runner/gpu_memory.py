@@ -28,7 +28,7 @@ from tilewright.runner.launch_counter import untraced
 from tilewright.wire import cuda_driver
 from tilewright.wire.cuda_driver import SEMAPHORES_BYTES, Block, Driver
 from tilewright.wire.frames import Channel, Frame
-from tilewright.wire.sync_page import DONE, OUTPUTS
+from tilewright.wire.sync_page import DONE, OUTPUTS, PERMUTED
 
 OUTPUT_GRAIN_BYTES = 512
 """Copied outputs begin at multiples of this, like allocations of torch."""
@@ -153,7 +153,7 @@ class GpuCallMemory(CallMemory[Block]):
         try:
             with watch:
                 output = calls.run(function, call)
-            leaves, structure = calls.deliver(output)
+            leaves, structure = calls.deliver(output, call=call)
             originals, _ = calls.flatten(output)
             kept = self._kept.are_kept(originals, leaves, call.shared)
             # The caller of a candidate that keeps an output's memory needs a copy of its own. Its
@@ -225,6 +225,7 @@ class GpuCallMemory(CallMemory[Block]):
         )
         for place, address in enumerate(calls.addresses(leaves)):
             page[OUTPUTS + place] = address
+        page[PERMUTED] = calls.permuted_places(leaves)
         page[DONE] = sequence
         calls.enable_gc()
         _synchronize()

@@ -20,7 +20,7 @@ from tilewright.runner import calls
 from tilewright.runner.calls import Answer, Function, PreparedCall, TimedAnswer, Watch
 from tilewright.wire.cuda_driver import Block
 from tilewright.wire.frames import Frame
-from tilewright.wire.sync_page import DONE, GO, OUTPUTS, READY
+from tilewright.wire.sync_page import DONE, GO, OUTPUTS, PERMUTED, READY
 
 AnyArena = TypeVar("AnyArena", Any, Block)
 
@@ -161,7 +161,7 @@ class HostCallMemory(CallMemory[Any]):
     def untimed(self, function: Function, call: PreparedCall, watch: Watch) -> Answer:
         with watch:
             output = calls.run(function, call)
-        return output, *calls.deliver(output)
+        return output, *calls.deliver(output, call=call)
 
     def timed(
         self, function: Function, fields: dict[str, Any], held: list[calls.Span]
@@ -172,9 +172,10 @@ class HostCallMemory(CallMemory[Any]):
         sequence = fields["sequence"]
         calls.disable_gc()
         await_release(page, sequence, fields["wait_s"])
-        leaves, structure = calls.deliver(calls.run(function, call), held)
+        leaves, structure = calls.deliver(calls.run(function, call), held, call)
         for place, address in enumerate(calls.addresses(leaves)):
             page[OUTPUTS + place] = address
+        page[PERMUTED] = calls.permuted_places(leaves)
         page[DONE] = sequence
         # The supervisor stops this process now, which uses no CPU time until it may go on.
         _read(self.go_on, 8)

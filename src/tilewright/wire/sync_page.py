@@ -12,5 +12,7 @@ READY = 8
 """The runner writes the number of the call here once it waits for `GO`."""
 DONE = 16
 """The runner writes the number of the call here once the call has returned."""
+PERMUTED = 24
+"""The runner sets one bit here for each output that lies in the order of the reference's."""
 OUTPUTS = 64
 """First of the places where the runner writes the address of each output of the call."""

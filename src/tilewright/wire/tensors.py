@@ -57,6 +57,23 @@ def span(shape: list[int] | torch.Size, stride: list[int] | tuple[int, ...]) -> 
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
+def permuted_strides(value: torch.Tensor) -> list[int] | None:
+    """Return the strides, in elements, of a tensor that is dense in an order of its own.
+
+    Its elements fill their memory without gaps, as those of a transposed matrix do. `None`: it is
+    contiguous, or not dense.
+    """
+    if value.layout != torch.strided or value.is_contiguous():
+        return None
+    expected = 1
+    for step, size in sorted(zip(value.stride(), value.shape, strict=True)):
+        if size != 1:
+            if step != expected:
+                return None
+            expected *= size
+    return list(value.stride())
+
+
 class Attributes(SimpleNamespace):
     """The public attributes of an object of another process, without its class and methods."""
 

@@ -45,3 +45,38 @@ def test_without_such_inputs_no_output_may_lie_there():
     call = calls.arguments({"args": FIELDS["args"]}, arena, BASE)
     assert call.writable == ()
     assert not calls.lies_in_writable(call.args[0], call)
+
+
+def delivered(output, strides, **changes):
+    call = calls.PreparedCall((), (), (), strides=(strides,), **changes)
+    (leaf,), _ = calls.deliver(output, call=call)
+    return leaf
+
+
+def test_an_output_in_the_order_of_the_references_is_not_copied():
+    output = torch.randn(8, 4).t()
+    leaf = delivered(output, [1, 4])
+    assert leaf.data_ptr() == output.data_ptr()
+    assert leaf.stride() == output.stride()
+    assert calls.permuted_places([torch.zeros(2, 2), leaf]) == 0b10
+
+
+@pytest.mark.parametrize("strides", [None, [1, 8], [4, 1], [1, 4, 1]])
+def test_one_in_another_order_is_copied(strides):
+    output = torch.randn(8, 4).t()
+    leaf = delivered(output, strides)
+    assert leaf.is_contiguous()
+    assert torch.equal(leaf, output)
+    assert calls.permuted_places([leaf]) == 0
+
+
+def test_a_contiguous_output_is_not_copied_either():
+    output = torch.randn(4, 8)
+    assert delivered(output, [1, 4]).data_ptr() == output.data_ptr()
+
+
+def test_a_view_of_an_input_is_copied_whatever_its_order():
+    output = torch.randn(8, 4).t()
+    leaf = delivered(output, [1, 4], first_byte=output.data_ptr(), input_bytes=output.nbytes)
+    assert leaf.is_contiguous()
+    assert leaf.data_ptr() != output.data_ptr()

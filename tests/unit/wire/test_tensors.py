@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import mmap
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tilewright.wire.tensors import DTYPES, Layout, LayoutError, build, view
+from tilewright.wire.tensors import DTYPES, Layout, LayoutError, build, permuted_strides, view
 
 
 @pytest.mark.parametrize(
@@ -99,3 +102,32 @@ def test_a_device_is_that_of_the_arena_and_a_dtype_of_triton_keeps_its_name():
 def test_unsupported_values_are_refused(value):
     with pytest.raises(LayoutError):
         Layout().describe([value])
+
+
+@given(
+    sizes=st.lists(st.integers(0, 4), min_size=0, max_size=5),
+    order=st.permutations(range(5)),
+    step=st.integers(1, 2),
+)
+def test_a_tensor_with_permuted_strides_is_read_from_flat_memory(sizes, order, step):
+    kept = [place for place in order if place < len(sizes)]
+    whole = torch.arange(math.prod(sizes) * step).view(*sizes, step)
+    value = whole.permute(*kept, len(sizes))[..., 0]
+    strides = permuted_strides(value)
+
+    if strides is None:
+        assert value.is_contiguous() or step > 1
+    else:
+        assert not value.is_contiguous()
+        flat = torch.arange(value.numel())
+        # Every element of the memory is one of the tensor.
+        again = flat.as_strided(value.shape, strides)
+        assert sorted(again.flatten().tolist()) == flat.tolist()
+        if step == 1:
+            assert torch.equal(again, value)
+
+
+def test_an_expanded_tensor_has_no_permuted_strides():
+    assert permuted_strides(torch.zeros(3, 1).expand(3, 4)) is None
+    assert permuted_strides(torch.zeros(4, 3).t()) == [1, 3]
+    assert permuted_strides(torch.zeros(4, 6).t()[:3]) is None

@@ -156,7 +156,8 @@ class DeviceJudge(process.Judge):
         try:
             if message.sample is not None:
                 runner, sample = self.runners[message.runner], self.samples[message.sample]
-                runner.last = message.addresses
+                expected = sample.values()
+                output_memory.note_outputs(runner, expected, message.addresses, message.permuted)
                 self.snapshots[message.runner] = self._snapshot(sample, runner)
                 work = self.launch_gate.shared[message.runner].work
                 self.ready_outputs.read_after(places_of(work))

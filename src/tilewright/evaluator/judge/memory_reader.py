@@ -36,8 +36,13 @@ class Memory(ABC):
         """
 
     @abstractmethod
-    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
+    def read(
+        self, address: int, like: torch.Tensor, *, permuted: bool = False
+    ) -> torch.Tensor | None:
+        """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read.
+
+        It is contiguous unless it is `permuted`; then it has the strides of `like`.
+        """
 
     def write(self, address: int, data: bytes) -> None:  # noqa: B027
         """Write into an output, as far as it can be written."""
@@ -77,6 +82,8 @@ class RunnerState:
     """Where the outputs lie that the caller holds: by the number of the call, then by place."""
     last: list[int] = field(default_factory=list)
     """Where the outputs of its last call lie."""
+    permuted: set[int] = field(default_factory=set)
+    """Places of those that lie in the order of the reference's outputs."""
     last_base: int = 0
     """Where the inputs of its last call begin, in its input memory."""
 
@@ -112,8 +119,10 @@ class HostMemory(Memory):
                 into[:] = bytes(0xFF ^ value for value in into)
         return self._seen, 0
 
-    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        return read_tensor(self._fd, address, like)
+    def read(
+        self, address: int, like: torch.Tensor, *, permuted: bool = False
+    ) -> torch.Tensor | None:
+        return read_tensor(self._fd, address, like, permuted=permuted)
 
     def write(self, address: int, data: bytes) -> None:
         with suppress(OSError):
@@ -179,14 +188,17 @@ class DeviceMemory(Memory):
     def is_callers_copy(self, span: Span) -> bool:
         return 0 <= span[0] - self.base - SEMAPHORES_BYTES < self.reserve
 
-    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
+    def read(
+        self, address: int, like: torch.Tensor, *, permuted: bool = False
+    ) -> torch.Tensor | None:
         size = like.numel() * like.element_size()
         if size == 0:
             return torch.empty(like.shape, dtype=like.dtype, device="cuda")
         for block, base in ((self.work, self.base), (self.input_block, self.inputs_base)):
             offset = address - base
             if _contains(block, offset, size) and offset % like.element_size() == 0:
-                return block.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
+                flat = block.elements(like.dtype, like.numel(), offset)
+                return _shaped(flat, like, permuted=permuted).clone()
         return None
 
 
@@ -207,9 +219,15 @@ def write_layout(runner: RunnerState, layout: Layout, device: torch.device) -> N
     runner.memory.write_inputs(0, image, layout.size)
 
 
-def read_tensor(memory: int, address: int, like: torch.Tensor) -> torch.Tensor | None:
+def _shaped(flat: torch.Tensor, like: torch.Tensor, *, permuted: bool) -> torch.Tensor:
+    return flat.as_strided(like.shape, like.stride()) if permuted else flat.view(like.shape)
+
+
+def read_tensor(
+    memory: int, address: int, like: torch.Tensor, *, permuted: bool = False
+) -> torch.Tensor | None:
     """Return a dense tensor of the shape and dtype of `like`; `None` where it cannot be read."""
-    value = torch.empty(like.shape, dtype=like.dtype)
+    value = _shaped(torch.empty(like.numel(), dtype=like.dtype), like, permuted=permuted)
     if value.nbytes == 0:
         return value
     into = memoryview((ctypes.c_char * value.nbytes).from_address(value.data_ptr())).cast("B")

@@ -7,9 +7,13 @@ import random
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 
+import torch
+
 from tilewright.evaluator.judge.memory_reader import Memory, RunnerState, Span
+from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.output_placement import OutputPlacement
 from tilewright.wire.names import OutputMemory
+from tilewright.wire.tensors import permuted_strides
 
 OVERWRITTEN_BYTES = 256 << 10
 """Outputs up to this size are overwritten whole, larger ones in `WINDOWS` of `WINDOW_BYTES`."""
@@ -26,6 +30,24 @@ def spans_of(addresses: Sequence[int], sizes: Sequence[int]) -> dict[int, Span]:
         for place, (address, size) in enumerate(zip(addresses, sizes, strict=False))
         if address and size
     }
+
+
+def note_outputs(
+    runner: RunnerState,
+    expected: Sequence[torch.Tensor],
+    addresses: list[int],
+    permuted: Sequence[int],
+) -> None:
+    """Note where a runner says that its outputs lie, and which in the order of the reference's.
+
+    An output in the inputs is contiguous: it is compared with what lay there.
+    """
+    runner.last, runner.permuted = addresses, set()
+    for place in permuted:
+        span = addresses[place], addresses[place] + byte_size(expected[place])
+        in_order = permuted_strides(expected[place]) is not None
+        if in_order and not runner.memory.overlaps_inputs(span):
+            runner.permuted.add(place)
 
 
 def misplaced(

@@ -61,7 +61,7 @@ from tilewright.evaluator.judge_client.messages import (
 )
 from tilewright.wire.frames import Channel, Tree
 from tilewright.wire.names import OutputMemory
-from tilewright.wire.tensors import Layout, build
+from tilewright.wire.tensors import Layout, build, permuted_strides
 
 MAX_STRUCTURE_CHARACTERS = 200
 """Most characters of the description of nested outputs that are compared."""
@@ -212,7 +212,7 @@ class Judge:
         if self.rule is not None and self.rule["name"] == "runs":
             return _answer(RIGHT, None)
         difference, worst = self._shape_of(sample, message.outputs), None
-        outputs = self.snapshots[message.runner]
+        outputs = _contiguous(self.snapshots[message.runner])
         if difference is None:
             difference, worst = self._compare(sample, outputs)
             if self.rule is None and difference.kind == "values":
@@ -249,7 +249,7 @@ class Judge:
         seen = runner.memory.inputs(message.base, sample.size, windows)
         mutated = overwritten(sample, *seen, self.writable, windows)
         misplaced, inside = self._misplaced(sample, runner, message)
-        runner.last = message.addresses
+        output_memory.note_outputs(runner, sample.values(), message.addresses, message.permuted)
         if message.keep:
             self.snapshots[message.runner] = self._snapshot(sample, runner)
         if message.expect:
@@ -287,12 +287,12 @@ class Judge:
         self, sample: InputSample
     ) -> tuple[list[torch.Tensor | None], list[torch.Tensor | None]]:
         """Return what the candidate returned, and what it is compared with."""
-        outputs = self.snapshots.pop("candidate")
+        outputs = _contiguous(self.snapshots.pop("candidate"))
         centers = self.snapshots.pop("eager", None)
         if centers is None:
             # It still holds them. They are read only now: the time until the candidate's call must
             # not tell whether that call is compared.
-            centers = self._snapshot(sample, self.runners["eager"])
+            centers = _contiguous(self._snapshot(sample, self.runners["eager"]))
         return outputs, centers
 
     def _compare_timed(
@@ -324,12 +324,14 @@ class Judge:
         return None
 
     def _places_of(self, sample: InputSample) -> messages.OutputPlaces:
-        """Return where outputs may lie besides memory of their own."""
+        """Return how outputs may lie, besides contiguous and in memory of their own."""
         placement, written = self.reference.placement, self.writable | sample.after.overwrites
+        returned = sample.expected[: sample.after.returned]
         return messages.OutputPlaces(
             aliases=bool(placement.aliases | written),
             writable=[[start, stop] for start, stop, index in sample.names if index in written],
             shared=[list(pair) for pair in sorted(placement.shares_outputs)],
+            strides=[permuted_strides(item.value) for item in returned],
         )
 
     def _snapshot(self, sample: InputSample, runner: RunnerState) -> list[torch.Tensor | None]:
@@ -339,7 +341,10 @@ class Judge:
         Inputs lie where the judge wrote them.
         """
         returned = zip(sample.expected[: sample.after.returned], runner.last, strict=True)
-        found = [runner.memory.read(address, item.value) for item, address in returned]
+        found = [
+            runner.memory.read(address, item.value, permuted=place in runner.permuted)
+            for place, (item, address) in enumerate(returned)
+        ]
         if not sample.after.written:
             return found
         places = [
@@ -348,6 +353,10 @@ class Judge:
         arena, base = runner.memory.inputs(runner.last_base, sample.size, places)
         left = sample.written_tensors(list(build(sample.tree, arena, base)))
         return [*found, *(value.clone() for value in left)]
+
+
+def _contiguous(outputs: list[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    return [None if value is None else value.contiguous() for value in outputs]
 
 
 def _answer(

@@ -67,6 +67,7 @@ class InputSampleInfo:
             "expected": self.layout.outputs,
             "writable": self.layout.places.writable,
             "shared": self.layout.places.shared,
+            "strides": self.layout.places.strides,
         }
 
     def dtypes(self) -> set[str]:

@@ -83,6 +83,7 @@ class CollectOutputs(Request[Done], kind="collect_outputs"):
     runner: str
     sample: str | None
     addresses: list[int]
+    permuted: list[int]
 
 
 class AbandonCall(Request[Done], kind="abandon_call"):

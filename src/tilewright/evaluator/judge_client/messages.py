@@ -219,17 +219,19 @@ class PublishWeights(Request[WeightsPublished], kind="publish_weights"):
 
 
 class OutputPlaces(JudgeMessage):
-    """Where outputs may lie besides memory of their own.
+    """How outputs may lie in memory, besides contiguous and in memory of their own.
 
     Attributes:
         aliases: whether the reference returns a view of an input, or inputs are writable.
         writable: first byte, and first byte behind it, of each input that a call may overwrite.
         shared: pairs of outputs that the reference returns in the same memory, by their places.
+        strides: for each output those of the reference's, if it is dense in an order of its own.
     """
 
     aliases: bool
     writable: list[list[int]]
     shared: list[list[int]]
+    strides: list[list[int] | None]
 
 
 class SampleLayout(Answer):
@@ -348,6 +350,7 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     Attributes:
         sample: the input sample; `None`: report only the time.
         addresses: where the runner says its outputs lie.
+        permuted: places of outputs that it says lie in the order of the reference's.
         call: number of the call, by which its outputs are known later.
         held: numbers of earlier calls of this runner whose outputs the caller still holds.
         dropped: those of them whose outputs the caller overwrites and then gives back.
@@ -370,3 +373,4 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     expect: bool = False
     compare: bool = False
     wait_s: float = 0.0
+    permuted: list[int] = field(default_factory=list)

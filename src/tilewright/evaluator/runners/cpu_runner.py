@@ -145,6 +145,11 @@ class Runner:
         """Return where the runner says that the outputs of a timed call lie."""
         return list(self.page.flags[sync_page.OUTPUTS : sync_page.OUTPUTS + count])
 
+    def permuted_outputs(self, count: int) -> list[int]:
+        """Return the places of outputs that it says lie in the order of the reference's."""
+        bits = self.page.flags[sync_page.PERMUTED]
+        return [place for place in range(count) if bits >> place & 1]
+
     def ask(
         self,
         kind: str,

@@ -51,9 +51,14 @@ def host_call(
 
     def look(call: int) -> None:
         if finish is not None:
-            places = runner.output_addresses(len(fields["expected"]))
+            count = len(fields["expected"])
             message = replace(
-                finish, addresses=places, call=call, held=runner.held, dropped=runner.dropped
+                finish,
+                addresses=runner.output_addresses(count),
+                permuted=runner.permuted_outputs(count),
+                call=call,
+                held=runner.held,
+                dropped=runner.dropped,
             )
             answers[0] = judge.request(message)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 
 from tilewright.evaluator.judge.comparison import Expected, compare, expect
+from tilewright.runner import calls
 
 TWO_OUTPUTS = """import torch
 
@@ -96,3 +97,57 @@ def test_an_output_is_compared_with_the_expected_value_of_its_own_sample(judge):
         {"dtype": "float32", "shape": [4, 4]},
         {"dtype": "float32", "shape": [4]},
     ]
+
+
+PERMUTED = """import torch
+
+
+def inputs(case, generator):
+    return (torch.randn(case["n"], 6, generator=generator),)
+
+
+def reference(x):
+    return (x * 3).t(), x + 1
+"""
+
+
+def test_an_output_is_read_in_the_order_that_its_runner_reports(judge):
+    judge.load(PERMUTED)
+    judge.map()
+    sample = judge.sample()
+    assert sample["places"]["strides"] == [[1, 6], None]
+    (x,) = judge.inputs(sample)
+    right, other = (x * 3).t(), x + 1
+    memory = (x * 3).contiguous()
+    for outputs, permuted, wrong in (
+        ((right, other), [], ""),
+        ((memory.view(6, -1), other), [], "values"),
+        # The same bytes are right where they lie in the order of the reference's output.
+        ((memory.view(6, -1), other), [0], ""),
+        # The reference's second output has no order of its own, so this report has no effect.
+        ((memory.view(6, -1), other), [0, 1], ""),
+        ((right.contiguous(), other), [0], "values"),
+    ):
+        answer = judge.timed("candidate", *outputs, expect=True, compare=True, permuted=permuted)
+        assert answer["wrong"] == wrong
+
+
+def test_an_output_in_the_inputs_has_no_order_of_its_own(judge):
+    source = PERMUTED.replace("(x * 3).t()", "(x * 1).t()")
+    judge.load(source)
+    judge.map()
+    (x,) = judge.inputs(judge.sample())
+    address = x.data_ptr()
+    judge.put(x, x + 1)
+    addresses = [address, *calls.addresses(judge.kept)[1:]]
+    answer = judge.timed(
+        "candidate",
+        x.t().contiguous(),
+        x + 1,
+        expect=True,
+        compare=True,
+        permuted=[0],
+        addresses=addresses,
+    )
+    assert answer["wrong"] == "values"
+    assert answer["misplaced"]

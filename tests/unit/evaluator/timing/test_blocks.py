@@ -52,7 +52,7 @@ def sample(name: str, **changes: Any) -> InputSampleInfo:
         "tree": TREE, "grad_outputs": TREE, "grads": [], "size": 4096, "output_bytes": 16,
         "outputs": [OUTPUT], "structure": "1", "oracle": "float64", "random": False,
         "stateful": False, "skipped": "", "call_s": 0.0,
-        "variation": "nominal", "places": OutputPlaces(False, [], []),
+        "variation": "nominal", "places": OutputPlaces(False, [], [], []),
     }  # fmt: skip
     return InputSampleInfo(name, "one", "nominal", 0, 0, SampleLayout(**{**known, **changes}))
 
@@ -98,6 +98,9 @@ class ScriptedRunner:
     def output_addresses(self, count: int) -> list[int]:
         return [PLACES[self.name] + self._calls] * count
 
+    def permuted_outputs(self, count: int) -> list[int]:  # noqa: ARG002 - as the protocol has it
+        return []
+
     def forbid_processes(self) -> None:
         self._log.append(("forbid_processes", {"runner": self.name}))
 
@@ -130,7 +133,7 @@ class Scripted(RunnerPool):
         assert timed
         return sample(
             f"{variation} {repeat}",
-            places=OutputPlaces(self.aliases, [], []),
+            places=OutputPlaces(self.aliases, [], [], []),
             size=self.moved or 4096,
             output_bytes=self.outputs_size or 16,
         )

@@ -58,7 +58,7 @@ def test_a_call_whose_inputs_were_made_in_another_layout_is_made_again_in_that_l
     empty = {"t": "tuple", "v": []}
     layout = SampleLayout(
         *(empty, "nominal", empty, [], 64, [], 0, "1", "float64", False, False, "", 0.0),
-        OutputPlaces(False, [[0, 64]], []),
+        OutputPlaces(False, [[0, 64]], [], []),
     )
     sample = InputSampleInfo("d", "only", "nominal", 1, 2, layout)
     turn = TimedCall("candidate", sample, 0, "nominal", checked=False, last=False, renewal=RENEWAL)
