@@ -97,6 +97,32 @@ LAUNCHES = (
         ),
     ),
     *planted(
+        "evaluator/timing/host_variation.py",
+        UNIT + "evaluator/timing/test_host_variation.py",
+        (
+            "an interval that depends on the host stays narrow",
+            "if not times.on_device or times.candidate_waits == baseline_waits:",
+            "if times.on_device:",
+            "test_if_one_implementation_waits_both_ends_allow_for_another_host",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/output_memory.py",
+        UNIT + "evaluator/judge/test_compared_outputs.py",
+        (
+            "an output in the inputs is read in another order than they lie",
+            "if in_order and not runner.memory.overlaps_inputs(span):",
+            "if in_order:",
+            "test_an_output_in_the_inputs_has_no_order_of_its_own",
+        ),
+        (
+            "an order that the reference has not is read as such",
+            "in_order = permuted_strides(expected[place]) is not None",
+            "in_order = False",
+            "test_an_output_is_read_in_the_order_that_its_runner_reports",
+        ),
+    ),
+    *planted(
         "evaluator/timing/value_dependence.py",
         UNIT + "evaluator/timing/test_value_dependence.py",
         (

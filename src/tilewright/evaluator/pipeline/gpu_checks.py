@@ -87,7 +87,7 @@ def clock_labels(times: CaseTimes) -> list[Label]:
     if gpu.launching:
         detail = "launches of the baseline take too long to be queued; all times include launches"
         found.append(Label(name=LabelName.LAUNCH_TIME_INCLUDED, detail=f"{times.case}: {detail}"))
-    elif gpu.early * 2 > len(calls):
+    elif times.candidate_waits:
         detail = f"{gpu.early} of {len(calls)} calls waited for the device themselves"
         found.append(Label(name=LabelName.HOST_SYNCHRONIZING, detail=f"{times.case}: {detail}"))
     reported = gpu.self_reported_s.get("candidate")

@@ -158,6 +158,11 @@ class CaseTimes:
         """Return the bytes of the inputs and outputs of one call."""
         return self.size.moved_bytes
 
+    @property
+    def candidate_waits(self) -> bool:
+        """Return whether most calls of the candidate waited for the device themselves."""
+        return self.gpu.early * 2 > len(self.total_s["candidate"])
+
     def record_answer(self, answer: CallAnswer, *, own: bool, compared: bool) -> None:
         """Record what the judge saw after a call, `own`: of the candidate."""
         if own:

@@ -12,6 +12,7 @@ from tilewright.evaluator.timing.case_timings import (
     undetectable_work_s,
 )
 from tilewright.evaluator.timing.concentrated_work import concentrated_work
+from tilewright.evaluator.timing.host_variation import on_other_hosts
 from tilewright.evaluator.timing.value_dependence import share_of_gain
 from tilewright.evaluator.timing.work_ahead import uncounted_fill_s
 from tilewright.records import Comparison, Timing
@@ -76,7 +77,8 @@ def compare_strict(
 
     The lower end of the interval allows for outputs that lay ready, and for work in calls on input
     variations. On a CPU it allows for undetectable work of the candidate. It also allows for work
-    of many calls in a few long ones. If these are certain, the speed-up does too.
+    of many calls in a few long ones. If these are certain, the speed-up does too. On a GPU both
+    ends allow for another host, if only one of the two implementations waits for the device.
     `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)
@@ -99,7 +101,7 @@ def compare_strict(
         labels = (*labels, LabelName.WORK_OF_OTHER_CALLS)
     estimate = interval.estimate * work.on_estimate
     low, high = min(low * work.on_low, estimate), max(high, estimate)
-    interval = intervals.Interval(estimate, low, high)
+    interval = on_other_hosts(intervals.Interval(estimate, low, high), times)
     theirs, ours = (
         bootstrap.median(charged_times(times, name)) * 1e6 for name in (baseline, "candidate")
     )

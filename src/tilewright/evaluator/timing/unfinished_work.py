@@ -43,7 +43,7 @@ def _latency_excess_s(times: CaseTimes, name: str) -> float | None:
     gpu = times.gpu
     waited, queued = gpu.call_latency_s.get(name), gpu.queued_s.get(name)
     # A call that waits for its device itself is not queued whole.
-    if not waited or not queued or gpu.launching or gpu.early * 2 > len(times.total_s["candidate"]):
+    if not waited or not queued or gpu.launching or times.candidate_waits:
         return None
     explained = bootstrap.median(queued) + bootstrap.median(times.total_s[name])
     return bootstrap.median(waited) - (1 + LATENCY_SHARE) * explained - LATENCY_SLACK_S

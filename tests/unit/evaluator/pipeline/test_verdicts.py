@@ -122,7 +122,17 @@ def test_the_runner_receives_no_secret(evaluator):
         assert secret not in told
     assert str(derive(ROOT, "inputs", "small", "nominal", 0)) in {c.seed for c in report.cases}
     calls = [fields for child in json.loads(told) for kind, fields in child if kind == "call"]
-    known = {"base", "size", "args", "grads", "grad_outputs", "forward_seed", "writable", "shared"}
+    known = {
+        "base",
+        "size",
+        "args",
+        "grads",
+        "grad_outputs",
+        "forward_seed",
+        "writable",
+        "shared",
+        "strides",
+    }
     assert {key for fields in calls for key in fields} == {*known, "expected", "count_operators"}
     for fields in calls:
         assert all(set(item) == {"dtype", "shape"} for item in fields["expected"])
