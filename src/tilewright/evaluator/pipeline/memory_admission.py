@@ -37,6 +37,8 @@ ALONE_S = 120.0
 evaluates on another device answers after that evaluation."""
 FREED_S, FREED_POLL_S = 5.0, 0.1
 """Most seconds until the driver has freed the memory of ended processes, and between two looks."""
+STEADY_LOOKS = 4
+"""Looks in a row that show the same use: processes that were just killed have freed nothing yet."""
 SAMPLE_OUTPUTS = 11
 """Memory of an input sample, as a multiple of its outputs (tests/unit/evaluator/judge)."""
 DOUBLE = 3
@@ -167,11 +169,12 @@ def end_others(host: DeviceHost, watch: Callable[[], None]) -> None:
 
 def _wait_freed(host: DeviceHost) -> None:
     """Wait until the memory of processes that have ended is free."""
-    limit, last = time.monotonic() + FREED_S, -1
+    limit, last, same = time.monotonic() + FREED_S, -1, 0
     while time.monotonic() < limit:
         found = conditions(host.device.uuid)
         used = found.used_bytes if found else None
-        if used is None or used == last or used < OTHER_PROGRAM_BYTES:
+        same = same + 1 if used == last else 1
+        if used is None or same >= STEADY_LOOKS or used < OTHER_PROGRAM_BYTES:
             return
         last = used
         time.sleep(FREED_POLL_S)

@@ -232,8 +232,10 @@ class EvaluationSession:
         estimated = self.memory.estimated_bytes
         found = conditions(self.host.device.uuid)
         held = self.memory.used_by_evaluation(found, self.host.held_bytes)
-        # Memory that other programs took meanwhile does not belong to this evaluation.
-        return max(estimated if held is None else min(held, estimated), CONTEXT_BYTES)
+        # Memory that other programs took meanwhile does not belong to this evaluation. Memory that
+        # they released meanwhile hides some of ours, but each process has a context.
+        contexts = CONTEXT_BYTES * (1 + len(self.runners.cached))
+        return max(estimated if held is None else min(held, estimated), contexts)
 
     def abandon(self) -> None:
         """End every process at once; none of them is used again."""

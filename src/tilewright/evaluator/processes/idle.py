@@ -49,6 +49,11 @@ class RunnerCache(Generic[R]):
                 self._dead.append(runner)
         return None
 
+    def __len__(self) -> int:
+        """Return how many baselines are kept."""
+        kept = (*self._ready.values(), *self._served.values())
+        return sum(map(len, kept))
+
     def trim(self) -> list[R]:
         """Prepare for the next evaluation; return the runners beyond those to keep."""
         surplus, self._dead = self._dead, []

@@ -363,3 +363,29 @@ def test_an_idle_judge_holds_what_the_evaluation_added_within_its_estimate(
     begun.strangers = strangers * GIB
 
     assert begun.session._held_bytes() == wanted * GIB
+
+
+def test_an_idle_judge_and_its_baselines_hold_a_context_each(begun):
+    begun.start(40 * GIB)
+    admit(begun.session, [])
+    begun.session.memory.estimated_bytes = 4 * CONTEXT_BYTES
+    for _ in range(2):
+        runner: Any = SimpleNamespace(child=SimpleNamespace(kill_async=list), close=list)
+        begun.session.runners.cached.release("eager", runner)
+    # Memory that was in use at the start has been freed meanwhile.
+    begun.strangers = -4 * GIB
+
+    assert begun.session._held_bytes() == 3 * CONTEXT_BYTES
+
+
+def test_memory_of_killed_processes_is_awaited_though_none_is_free_at_first(begun, monkeypatch):
+    begun.start(0)
+    looks = iter([8 * GIB] * 3 + [5 * GIB, 2 * GIB] + [2 * GIB] * 9)
+    monkeypatch.setattr(memory_admission, "FREED_POLL_S", 0.001)
+    monkeypatch.setattr(
+        memory_admission,
+        "conditions",
+        lambda _: Conditions(used_bytes=next(looks), total_bytes=TOTAL),
+    )
+    memory_admission.end_others(begun.session.host, lambda: None)
+    assert len(list(looks)) == 6
