@@ -12,6 +12,7 @@ from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.host_call import EMPTY_CALL
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.evaluator.runners.pool import RunnerPool
+from tilewright.evaluator.runners.sync_page import ReportedOutputs
 from tilewright.records import Failed
 
 LATE = EvaluationEnded(Failed(stage="timing", reason="timeout", message="no answer"))
@@ -44,11 +45,8 @@ class ScriptedRunner(GpuRunner):
     def is_queued(self, within_s: float) -> bool:
         return self.queued_s <= within_s
 
-    def output_addresses(self, count: int) -> list[int]:
-        return [4096 + place for place in range(count)]
-
-    def permuted_outputs(self, count: int) -> list[int]:  # noqa: ARG002 - as the protocol has it
-        return []
+    def reported_outputs(self, count: int) -> ReportedOutputs:
+        return ReportedOutputs([4096 + place for place in range(count)], [])
 
     def result(self) -> Result:
         self.log.append("result")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.attacks.corpus_files import expectation_missed
@@ -53,6 +53,8 @@ class Row:
     """Whether it held a worker for longer than its header allows."""
     first_verdict: str = ""
     """Verdict of the first evaluation, if the file was evaluated twice."""
+    stages: dict[str, float] = field(default_factory=dict)
+    """Seconds of each stage."""
 
     @property
     def gains(self) -> bool:
@@ -157,6 +159,7 @@ def _fields(file: SuiteFile, report: EvalReport, measured: bool) -> dict[str, An
     message = str(getattr(report.outcome, "message", "") or getattr(report.outcome, "reason", ""))
     return {
         "others_s": sum(item.wall_s for item in report.stages if item.name in NOT_HELD),
+        "stages": {item.name: round(item.wall_s, 2) for item in report.stages},
         "verdict": report.verdict,
         "gain": gain,
         "missed": expectation_missed(file.file, report),

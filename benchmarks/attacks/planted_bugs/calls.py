@@ -282,8 +282,8 @@ PLACES = (
         ),
         (
             "outputs of problems in place keep their values",
-            "and not runner.memory.overlaps_inputs(span)",
-            "and runner.memory.overlaps_inputs(span)",
+            "not in placement.reuses_outputs and not runner.memory.overlaps_inputs(span)",
+            "not in placement.reuses_outputs and runner.memory.overlaps_inputs(span)",
         ),
         (
             "outputs that are given back keep their values",

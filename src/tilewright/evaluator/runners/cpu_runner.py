@@ -27,7 +27,7 @@ from tilewright.evaluator.runners.messages import (
     read,
     read_weights,
 )
-from tilewright.evaluator.runners.sync_page import SyncPage, page_round
+from tilewright.evaluator.runners.sync_page import ReportedOutputs, SyncPage, page_round
 from tilewright.records import Failed, Limits
 from tilewright.records.codes import FailureReason, Stage
 from tilewright.wire import sync_page
@@ -141,14 +141,9 @@ class Runner:
             self._expect("heap_grown", self.ask("grow_heap", {"size": size}))
             self._heap_bytes = size
 
-    def output_addresses(self, count: int) -> list[int]:
+    def reported_outputs(self, count: int) -> ReportedOutputs:
         """Return where the runner says that the outputs of a timed call lie."""
-        return list(self.page.flags[sync_page.OUTPUTS : sync_page.OUTPUTS + count])
-
-    def permuted_outputs(self, count: int) -> list[int]:
-        """Return the places of outputs that it says lie in the order of the reference's."""
-        bits = self.page.flags[sync_page.PERMUTED]
-        return [place for place in range(count) if bits >> place & 1]
+        return self.page.outputs(count)
 
     def ask(
         self,

@@ -192,22 +192,14 @@ def gated_call(
             judge.request(OpenGate())
             if not runner.is_queued(limit) or not runner.child.tree.freeze():
                 raise runner.late()
-        count = len(fields["expected"])
-        places, permuted = runner.output_addresses(count), runner.permuted_outputs(count)
-        collecting = judge.send(CollectOutputs(runner.name, kept, places, permuted))
+        outputs = runner.reported_outputs(len(fields["expected"]))._asdict()
+        collecting = judge.send(CollectOutputs(runner.name, kept, **outputs))
         if early:
             collecting.get()
             runner.child.tree.resume()
         # The outputs were copied when they were collected, so they are not kept again.
         # A device has no memory for earlier outputs: the caller gives them back at once.
-        finish = replace(
-            finish,
-            addresses=places,
-            permuted=permuted,
-            call=sequence,
-            dropped=[sequence],
-            keep=False,
-        )
+        finish = replace(finish, **outputs, call=sequence, dropped=[sequence], keep=False)
         # The judge compares while the runner describes its outputs.
         finishing = judge.send(replace(finish, wait_s=limit))
         result = runner.result()

@@ -51,14 +51,9 @@ def host_call(
 
     def look(call: int) -> None:
         if finish is not None:
-            count = len(fields["expected"])
+            outputs = runner.reported_outputs(len(fields["expected"]))._asdict()
             message = replace(
-                finish,
-                addresses=runner.output_addresses(count),
-                permuted=runner.permuted_outputs(count),
-                call=call,
-                held=runner.held,
-                dropped=runner.dropped,
+                finish, **outputs, call=call, held=runner.held, dropped=runner.dropped
             )
             answers[0] = judge.request(message)
 

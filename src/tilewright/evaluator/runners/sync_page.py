@@ -5,6 +5,9 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+from typing import NamedTuple
+
+from tilewright.wire.sync_page import OUTPUTS, PERMUTED
 
 
 def sealed_memory(name: str, size: int) -> int:
@@ -24,6 +27,14 @@ def page_round(size: int) -> int:
     return max(-(-size // mmap.PAGESIZE), 1) * mmap.PAGESIZE
 
 
+class ReportedOutputs(NamedTuple):
+    """What a runner says of the outputs of a timed call. The judge checks where they may lie."""
+
+    addresses: list[int]
+    permuted: list[int]
+    """Places of those whose dimensions lie in the order of the reference's."""
+
+
 class SyncPage:
     """Shared flags that release a timed call and report its end without a system call."""
 
@@ -33,6 +44,11 @@ class SyncPage:
         """Tells a runner to go on after a call; it sleeps until then."""
         self._map = mmap.mmap(self.fd, mmap.PAGESIZE)
         self.flags = memoryview(self._map).cast("Q")
+
+    def outputs(self, count: int) -> ReportedOutputs:
+        """Return what the runner has written of the outputs of its last call."""
+        addresses, bits = list(self.flags[OUTPUTS : OUTPUTS + count]), self.flags[PERMUTED]
+        return ReportedOutputs(addresses, [place for place in range(count) if bits >> place & 1])
 
     def close(self) -> None:
         """Unmap and close."""

@@ -23,8 +23,8 @@ def on_other_hosts(interval: Interval, times: CaseTimes) -> Interval:
 
     More process replicates on the same host do not make this part smaller.
     """
-    gate = times.gpu.launch_gate
-    baseline_waits = gate is not None and gate.waits
+    mode = times.gpu.launch_gate
+    baseline_waits = mode is not None and mode.waits
     if not times.on_device or times.candidate_waits == baseline_waits:
         return interval
     below, above = (

@@ -110,7 +110,7 @@ def test_output_addresses_are_reported_with_the_completion_timestamp(opened):
     source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), '5'\n"
     runner, _ = opened(source)
     seen: list[list[int]] = []
-    look = lambda _: seen.append(runner.output_addresses(3))  # noqa: E731
+    look = lambda _: seen.append(runner.reported_outputs(3).addresses)  # noqa: E731
     timed = runner.timed_call(CALL, finish=look)
 
     first, second, _ = (item.address for item in timed.result.outputs)

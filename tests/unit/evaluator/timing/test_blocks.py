@@ -21,6 +21,7 @@ from tilewright.evaluator.judge_client.messages import CallAnswer, OutputPlaces,
 from tilewright.evaluator.runners.cpu_runner import CallTiming
 from tilewright.evaluator.runners.messages import OutputReport, Result
 from tilewright.evaluator.runners.pool import RunnerPool
+from tilewright.evaluator.runners.sync_page import ReportedOutputs
 from tilewright.evaluator.timing.calibration import DEFAULT, PLANNED_REPLICATES
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short
 from tilewright.evaluator.timing.cpu_clock import ALL_BYTES, INSPECTED_WINDOWS, WINDOW_BYTES
@@ -95,11 +96,8 @@ class ScriptedRunner:
         total, outside = self._script(self._calls)
         return CallTiming(total, outside, Result(outputs=[self.reported], launches=1))
 
-    def output_addresses(self, count: int) -> list[int]:
-        return [PLACES[self.name] + self._calls] * count
-
-    def permuted_outputs(self, count: int) -> list[int]:  # noqa: ARG002 - as the protocol has it
-        return []
+    def reported_outputs(self, count: int) -> ReportedOutputs:
+        return ReportedOutputs([PLACES[self.name] + self._calls] * count, [])
 
     def forbid_processes(self) -> None:
         self._log.append(("forbid_processes", {"runner": self.name}))
