@@ -28,7 +28,7 @@ def page_round(size: int) -> int:
 
 
 class ReportedOutputs(NamedTuple):
-    """What a runner says of the outputs of a timed call. The judge checks where they may lie."""
+    """A runner's report of the outputs of a timed call. The judge checks where they may lie."""
 
     addresses: list[int]
     permuted: list[int]
