@@ -140,8 +140,7 @@ class DeviceJudge(process.Judge):
             # Behind the closed gate the allocator would wait for the device, and that for the gate.
             self.snapshots.pop(message.runner, None)
             self.samples[message.keep].preallocate_expected()
-        ready = None if message.keep is None else self.ready_outputs
-        self.launch_gate.close(message.runner, message.sequence, write_inputs, ready)
+        self.launch_gate.close(message.runner, message.sequence, write_inputs, self.ready_outputs)
         return Done()
 
     def open_gate(self, _: gpu_messages.OpenGate) -> Done:

@@ -121,7 +121,7 @@ class LaunchGate:
         runner: str,
         sequence: int,
         write_inputs: Callable[[], None],
-        ready: ReadyOutputs | None = None,
+        ready: ReadyOutputs,
     ) -> None:
         """Queue one call of a runner behind a closed gate; `sequence` is above all before it.
 
@@ -132,9 +132,9 @@ class LaunchGate:
         self._flag[0] = 0
         self.driver.await_semaphore(stream, self._flag.data_ptr(), 1)
         write_inputs()
-        if ready is not None:
-            # The runner may have worked on other streams until now, while the gate was closed.
-            ready.read_before(places_of(self.shared[runner].work))
+        # The runner may have worked on other streams until now, while the gate was closed. The judge
+        # reads in each call: by the time of a read, a runner could see which calls are compared.
+        ready.read_before(places_of(self.shared[runner].work))
         self._read_flush()
         self._begin.record(self.stream)
         self.driver.write_semaphore(stream, first + cuda_driver.GATE_SEMAPHORE, self._sequence)
