@@ -132,8 +132,8 @@ class LaunchGate:
         self._flag[0] = 0
         self.driver.await_semaphore(stream, self._flag.data_ptr(), 1)
         write_inputs()
-        # The runner may have worked on other streams until now, while the gate was closed. The judge
-        # reads in each call: by the time of a read, a runner could see which calls are compared.
+        # While the gate was closed, the runner may have worked on other streams. The judge reads
+        # in each call: by the time of a read, a runner could see which calls are compared.
         ready.read_before(places_of(self.shared[runner].work))
         self._read_flush()
         self._begin.record(self.stream)
