@@ -101,9 +101,31 @@ LAUNCHES = (
         UNIT + "evaluator/timing/test_host_variation.py",
         (
             "an interval that depends on the host stays narrow",
-            "if not times.on_device or times.candidate_waits == baseline_waits:",
-            "if times.on_device:",
-            "test_if_one_implementation_waits_both_ends_allow_for_another_host",
+            "if times.candidate_waits == baseline_waits:",
+            "if True:",
+            "test_a_candidate_that_waits_has_a_lower_end_that_allows_for_other_hosts",
+        ),
+        (
+            "calls that include launches count as waits",
+            "if not times.on_device or times.gpu.launching:",
+            "if not times.on_device:",
+            "test_if_none_or_both_wait_the_interval_stays",
+        ),
+        (
+            "a slow candidate hides by a wait",
+            "return width, width if baseline_waits else 0.0",
+            "return width, width",
+            "test_a_candidate_that_waits_has_a_lower_end_that_allows_for_other_hosts",
+        ),
+    ),
+    *planted(
+        "evaluator/verdict.py",
+        UNIT + "evaluator/test_verdict.py",
+        (
+            "the variation between hosts shrinks with the number of cases",
+            "compare_strict(case, baseline, between, (), any_host=False)",
+            "compare_strict(case, baseline, between, ())",
+            "test_the_variation_between_hosts_does_not_shrink_with_the_number_of_cases",
         ),
     ),
     *planted(
@@ -116,10 +138,16 @@ LAUNCHES = (
             "test_an_output_in_the_inputs_has_no_order_of_its_own",
         ),
         (
-            "an order that the reference has not is read as such",
+            "no output is read with the strides of the reference's",
             "in_order = permuted_strides(expected[place]) is not None",
             "in_order = False",
             "test_an_output_is_read_in_the_order_that_its_runner_reports",
+        ),
+        (
+            "strides that are not dense are read",
+            "in_order = permuted_strides(expected[place]) is not None",
+            "in_order = not expected[place].is_contiguous()",
+            "test_a_report_has_no_effect_if_the_reference_is_not_dense",
         ),
     ),
     *planted(

@@ -15,6 +15,7 @@ from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import CheckedCall
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short, untimed_cpu_excess_s
+from tilewright.evaluator.timing.host_variation import host_half_widths, widened
 from tilewright.evaluator.timing.speedup import (
     between_process_sigma,
     compare_official,
@@ -47,6 +48,7 @@ from tilewright.registry import catalogue, load
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
 from tilewright.scoring.paired_times import paired_times
+from tilewright.scoring.process_replicates import NORMAL_95
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import OutputMemory
 
@@ -244,7 +246,8 @@ def _summary(
     """Return the geometric mean over cases, with its interval unless the protocol has none.
 
     If one process replicate serves all cases, the process-to-process variation does not shrink
-    with the number of cases. It is left out of those cases and added once, at its mean.
+    with the number of cases. It is left out of those cases and added once, at its mean. So is the
+    variation between hosts.
     """
     if request.protocol == "official" and request.problem.official_comparison in BY_SUMS:
         # The rule of KernelBench-X and TritonBench: over cases, of sums.
@@ -253,21 +256,24 @@ def _summary(
         return {"speedup": ratio_of_sums(reference, own)}
     if any(item.speedup_low is None for item in chosen):
         return {"speedup": math.exp(sum(math.log(item.speedup) for item in chosen) / len(chosen))}
-    within, sigmas, baseline = [], [], chosen[0].baseline
+    within, sigmas, hosts, baseline = [], [], [], chosen[0].baseline
     for case in times:
         if case.blocks and not case.wrong:
             sigma = between_process_sigma(case, baseline, calibration)
             several = len(case.replicate_starts) > 1
-            within.append(_interval(compare_strict(case, baseline, sigma if several else 0.0, ())))
+            between = sigma if several else 0.0
+            compared = compare_strict(case, baseline, between, (), any_host=False)
+            within.append(_interval(compared))
             sigmas.append(0.0 if several else sigma)
-    inner = intervals.geometric_mean_interval(within)
-    between = 1.96 * sum(sigmas) / len(sigmas)
-    below = intervals.combine(math.log(inner.estimate / inner.low), between)
-    above = intervals.combine(math.log(inner.high / inner.estimate), between)
+            hosts.append(host_half_widths(case))
+    width = NORMAL_95 * sum(sigmas) / len(sigmas)
+    below, above = (sum(widths) / len(hosts) for widths in zip(*hosts, strict=True))
+    found = widened(intervals.geometric_mean_interval(within), width, width)
+    found = widened(found, below, above)
     return {
-        "speedup": inner.estimate,
-        "speedup_low": inner.estimate * math.exp(-below),
-        "speedup_high": inner.estimate * math.exp(above),
+        "speedup": found.estimate,
+        "speedup_low": found.low,
+        "speedup_high": found.high,
     }
 
 

@@ -148,9 +148,8 @@ def deliver(
     """Return an output's leaves, dense as the judge reads them, and a text for its structure.
 
     A part of the call: a candidate that returns a view pays for the copy of its caller. So does
-    one that returns memory of an earlier output, at an address in `held`. An output whose
-    dimensions lie in the order of the reference's of the same `call` is no such view, unless it
-    lies in the inputs.
+    one that returns memory of an earlier output, at an address in `held`. An output with the
+    strides of the reference's output of the same `call` is dense already.
     """
     leaves, structure = flatten(output)
     delivered = []
@@ -203,8 +202,9 @@ def _dense(leaf: torch.Tensor, place: int, call: PreparedCall | None) -> torch.T
     leaf = _detach(leaf)
     if call is not None and place < len(call.strides):
         strides = call.strides[place]
-        if strides is not None and has_strides(leaf, strides) and not _is_input(leaf, call):
-            return leaf
+        if strides is not None and has_strides(leaf, strides):
+            # A copy of a view of an input keeps its order: to change it takes longer.
+            return _clone(leaf) if _is_input(leaf, call) else leaf
     return _contiguous(leaf)
 
 

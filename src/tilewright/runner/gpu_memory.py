@@ -185,7 +185,8 @@ class GpuCallMemory(CallMemory[Block]):
                     if leaf.device.type == "cpu":
                         self.moved.add(place)
                     flat = self.work.elements(leaf.dtype, leaf.numel(), offset)
-                    leaf = flat.view(leaf.shape).copy_(leaf)
+                    # It is dense, maybe in the order of the reference's output.
+                    leaf = flat.as_strided(leaf.shape, leaf.stride()).copy_(leaf)
                     used = -(-size // OUTPUT_GRAIN_BYTES) * OUTPUT_GRAIN_BYTES
                     offset, capacity = offset + used, capacity - used
             placed.append(leaf)

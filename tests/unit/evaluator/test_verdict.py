@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import CallSize
+from tilewright.evaluator.timing.host_variation import HOST_SIGMA
 from tilewright.evaluator.verdict import CorrectnessObservations, Observations, build_report
 from tilewright.records import (
     Baseline,
@@ -26,6 +28,7 @@ from tilewright.records import (
     Rejected,
     Rules,
 )
+from tilewright.scoring.process_replicates import NORMAL_95
 from tilewright.wire.names import OutputMemory
 
 ROOT = "ab" * 16
@@ -222,6 +225,19 @@ def test_the_summary_is_against_the_first_baseline(judged):
         "compile": 3.0,
         "eager": 2.0,
     }
+
+
+def test_the_variation_between_hosts_does_not_shrink_with_the_number_of_cases(judged):
+    def waiting(case: str) -> Any:
+        made = timed(2e-3, 1e-3, case)
+        made.on_device, made.gpu.early = True, 16
+        return made
+
+    widths = []
+    for names in (("one",), ("one", "two", "three", "four")):
+        made = judged(Observations(times=[waiting(name) for name in names]))
+        widths.append(math.log(made.speedup / made.speedup_low))
+    assert widths == pytest.approx([NORMAL_95 * HOST_SIGMA] * 2, rel=1e-3)
 
 
 def test_published_rules_give_a_mean_without_an_interval(judged):

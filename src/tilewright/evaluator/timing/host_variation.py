@@ -1,7 +1,7 @@
-"""The interval of a call that waits for its device, on other hosts of the same device model.
+"""The interval of a call that waits for its device, on hosts of the same device model.
 
 A device's clock counts no work of the host. A call that waits for the device itself is different:
-what the host does after the wait is in the time. If only one of candidate and baseline waits,
+the work of the host after the wait is in the time. If only one of candidate and baseline waits,
 their ratio depends on the host.
 """
 
@@ -10,26 +10,39 @@ from __future__ import annotations
 import math
 
 from tilewright.evaluator.timing.case_timings import CaseTimes
-from tilewright.scoring.intervals import Interval
+from tilewright.scoring.intervals import Interval, combine
 from tilewright.scoring.process_replicates import NORMAL_95
 
 HOST_SIGMA = 0.07
 """Standard deviation of the log time of a call that waits, between hosts. Three candidates of the
-audit differed by 0.12, 0.09 and 0.03 between two hosts with an H200 each (docs/lab, 2026-11-29)."""
+audit differed by 0.12, 0.09 and 0.03 between two hosts with an H200 each, which gives 0.063
+(docs/lab, 2026-11-29)."""
 
 
-def on_other_hosts(interval: Interval, times: CaseTimes) -> Interval:
-    """Return the interval, wider if it depends on the host. The estimate stays as it is.
+def host_half_widths(times: CaseTimes) -> tuple[float, float]:
+    """Return the half-widths of the log ratio, below and above, that come from the host.
 
-    More process replicates on the same host do not make this part smaller.
+    A candidate must not hide that it is slow by a wait, so its own wait raises no upper end.
     """
     mode = times.gpu.launch_gate
+    # If the times include launches, a call that is not queued ahead is no sign of a wait.
+    if not times.on_device or times.gpu.launching:
+        return 0.0, 0.0
     baseline_waits = mode is not None and mode.waits
-    if not times.on_device or times.candidate_waits == baseline_waits:
+    if times.candidate_waits == baseline_waits:
+        return 0.0, 0.0
+    width = NORMAL_95 * HOST_SIGMA
+    return width, width if baseline_waits else 0.0
+
+
+def widened(interval: Interval, below: float, above: float) -> Interval:
+    """Return the interval with independent errors of these half-widths of the log ratio added.
+
+    The host's error does not shrink with the number of blocks, process replicates or cases.
+    """
+    if below == above == 0.0:
         return interval
-    below, above = (
-        math.hypot(math.log(end / interval.estimate), NORMAL_95 * HOST_SIGMA)
-        for end in (interval.low, interval.high)
-    )
     estimate = interval.estimate
-    return Interval(estimate, estimate * math.exp(-below), estimate * math.exp(above))
+    down = combine(math.log(estimate / interval.low), below)
+    up = combine(math.log(interval.high / estimate), above)
+    return Interval(estimate, estimate * math.exp(-down), estimate * math.exp(up))

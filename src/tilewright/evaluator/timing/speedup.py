@@ -12,7 +12,7 @@ from tilewright.evaluator.timing.case_timings import (
     undetectable_work_s,
 )
 from tilewright.evaluator.timing.concentrated_work import concentrated_work
-from tilewright.evaluator.timing.host_variation import on_other_hosts
+from tilewright.evaluator.timing.host_variation import host_half_widths, widened
 from tilewright.evaluator.timing.value_dependence import share_of_gain
 from tilewright.evaluator.timing.work_ahead import uncounted_fill_s
 from tilewright.records import Comparison, Timing
@@ -71,14 +71,19 @@ def compare_official(times: CaseTimes, baseline: str, labels: tuple[str, ...]) -
 
 
 def compare_strict(
-    times: CaseTimes, baseline: str, sigma: float, labels: tuple[str, ...]
+    times: CaseTimes,
+    baseline: str,
+    sigma: float,
+    labels: tuple[str, ...],
+    *,
+    any_host: bool = True,
 ) -> Comparison:
     """Return the comparison of the candidate with one baseline on a timed case.
 
     The lower end of the interval allows for outputs that lay ready, and for work in calls on input
     variations. On a CPU it allows for undetectable work of the candidate. It also allows for work
-    of many calls in a few long ones. If these are certain, the speed-up does too. On a GPU both
-    ends allow for another host, if only one of the two implementations waits for the device.
+    of many calls in a few long ones. If these are certain, the speed-up does too. For `any_host`
+    it allows for the variation between hosts, if only one implementation waits for the device.
     `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)
@@ -101,7 +106,9 @@ def compare_strict(
         labels = (*labels, LabelName.WORK_OF_OTHER_CALLS)
     estimate = interval.estimate * work.on_estimate
     low, high = min(low * work.on_low, estimate), max(high, estimate)
-    interval = on_other_hosts(intervals.Interval(estimate, low, high), times)
+    interval = intervals.Interval(estimate, low, high)
+    if any_host:
+        interval = widened(interval, *host_half_widths(times))
     theirs, ours = (
         bootstrap.median(charged_times(times, name)) * 1e6 for name in (baseline, "candidate")
     )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tilewright.evaluator.judge.comparison import Expected, compare, expect
@@ -149,3 +150,16 @@ def test_an_output_in_the_inputs_has_no_order_of_its_own(judge):
     )
     assert answer["wrong"] == "values"
     assert answer["misplaced"]
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_report_has_no_effect_if_the_reference_is_not_dense(judge, timed):
+    judge.load(PERMUTED.replace("(x * 3).t()", "(x * 3).t()[:-1]"))
+    judge.map()
+    sample = judge.sample(timed=timed)
+    assert sample["places"]["strides"] == [None, None]
+    (x,) = judge.inputs(sample)
+    memory, other = (x[:, :-1] * 3).contiguous(), x + 1
+    for output, wrong in (((x * 3).t()[:-1], ""), (memory.view(5, -1), "values")):
+        answer = judge.timed("candidate", output, other, expect=True, compare=True, permuted=[0])
+        assert answer["wrong"] == wrong
