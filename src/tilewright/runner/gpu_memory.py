@@ -185,7 +185,7 @@ class GpuCallMemory(CallMemory[Block]):
                     if leaf.device.type == "cpu":
                         self.moved.add(place)
                     flat = self.work.elements(leaf.dtype, leaf.numel(), offset)
-                    # It is dense, maybe in the order of the reference's output.
+                    # It is dense, maybe with the strides of the reference's output.
                     leaf = flat.as_strided(leaf.shape, leaf.stride()).copy_(leaf)
                     used = -(-size // OUTPUT_GRAIN_BYTES) * OUTPUT_GRAIN_BYTES
                     offset, capacity = offset + used, capacity - used

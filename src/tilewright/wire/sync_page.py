@@ -13,6 +13,7 @@ READY = 8
 DONE = 16
 """The runner writes the number of the call here once the call has returned."""
 PERMUTED = 24
-"""The runner sets one bit here for each output that lies in the order of the reference's."""
+"""The runner sets one bit here for each output that is not contiguous: it has the strides of the
+reference's output."""
 OUTPUTS = 64
 """First of the places where the runner writes the address of each output of the call."""

@@ -1,4 +1,4 @@
-"""The output is the transposed input itself, in the order of the reference's output.
+"""The output is the transposed input itself, with the strides of the reference's output.
 
 family: C
 problem: transposed_copy

@@ -1,4 +1,4 @@
-"""The output lies in the order of the reference's.
+"""The output has the strides of the reference's.
 
 family: C
 problem: transposed_copy

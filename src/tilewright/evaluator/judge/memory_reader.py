@@ -83,7 +83,7 @@ class RunnerState:
     last: list[int] = field(default_factory=list)
     """Where the outputs of its last call lie."""
     permuted: set[int] = field(default_factory=set)
-    """Places of those that lie in the order of the reference's outputs."""
+    """Places of those with the strides of the reference's outputs; the others are contiguous."""
     last_base: int = 0
     """Where the inputs of its last call begin, in its input memory."""
 

@@ -38,7 +38,7 @@ def note_outputs(
     addresses: list[int],
     permuted: Sequence[int],
 ) -> None:
-    """Note where a runner says that its outputs lie, and which in the order of the reference's.
+    """Note where a runner says its outputs lie, and which have the strides of the reference's.
 
     An output in the inputs is contiguous: it is compared with what lay there.
     """

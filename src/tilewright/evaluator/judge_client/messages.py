@@ -350,7 +350,7 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     Attributes:
         sample: the input sample; `None`: report only the time.
         addresses: where the runner says its outputs lie.
-        permuted: places of outputs that it says lie in the order of the reference's.
+        permuted: places of outputs that it says have the strides of the reference's outputs.
         call: number of the call, by which its outputs are known later.
         held: numbers of earlier calls of this runner whose outputs the caller still holds.
         dropped: those of them whose outputs the caller overwrites and then gives back.

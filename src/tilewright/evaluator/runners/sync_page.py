@@ -32,7 +32,7 @@ class ReportedOutputs(NamedTuple):
 
     addresses: list[int]
     permuted: list[int]
-    """Places of those whose dimensions lie in the order of the reference's."""
+    """Places of those with the strides of the reference's outputs; the others are contiguous."""
 
 
 class SyncPage:

@@ -160,7 +160,10 @@ class CaseTimes:
 
     @property
     def candidate_waits(self) -> bool:
-        """Return whether most calls of the candidate waited for the device themselves."""
+        """Return whether most calls of the candidate waited for the device themselves.
+
+        A runner that reports late that its call is queued seems to wait.
+        """
         return self.gpu.early * 2 > len(self.total_s["candidate"])
 
     def record_answer(self, answer: CallAnswer, *, own: bool, compared: bool) -> None:

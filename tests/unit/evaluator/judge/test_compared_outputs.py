@@ -122,7 +122,7 @@ def test_an_output_is_read_in_the_order_that_its_runner_reports(judge):
     for outputs, permuted, wrong in (
         ((right, other), [], ""),
         ((memory.view(6, -1), other), [], "values"),
-        # The same bytes are right where they lie in the order of the reference's output.
+        # The same bytes are right with the strides of the reference's output.
         ((memory.view(6, -1), other), [0], ""),
         # The reference's second output has no order of its own, so this report has no effect.
         ((memory.view(6, -1), other), [0, 1], ""),

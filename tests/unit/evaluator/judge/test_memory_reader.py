@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.evaluator.judge.memory_reader import HostMemory, read_tensor
+from tilewright.evaluator.judge.output_memory import overwrite
 
 MAP_FIXED = 0x10
 PAGE = mmap.PAGESIZE
@@ -203,3 +204,14 @@ def test_inputs_are_written_whole_or_that_is_reported(torn):
     assert writer.write_inputs(PAGE, image, 0)
     os.close(memory)
     assert not writer.write_inputs(0, image, 16)
+
+
+@pytest.mark.parametrize("address", UNREADABLE_ADDRESSES)
+def test_an_output_that_lies_nowhere_is_given_back_without_an_error(address):
+    rights = os.O_RDWR | os.O_CLOEXEC
+    memory = HostMemory(
+        os.open("/proc/self/mem", rights), 0, os.open("/proc/self/maps", os.O_RDONLY)
+    )
+    for size in (8, 4 << 20):
+        overwrite(memory, [(address, address + size)])
+    memory.close()
