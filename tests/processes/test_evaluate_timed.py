@@ -27,6 +27,7 @@ from tests.processes.test_evaluate import (
     needs_compiler,
 )
 from tilewright.errors import ProblemError
+from tilewright.evaluator.timing.stop_rule import MIN_BLOCKS_IF_SLOW
 from tilewright.problems.sets.gold_file import SEPARATOR, problem_of
 from tilewright.records import Baseline, EvalReport, EvalRequest, Failed, Rejected
 
@@ -42,7 +43,8 @@ def test_a_right_candidate_is_correct_and_timed(bench):
 
     assert report.verdict == "correct", report.outcome
     assert [item.case for item in report.comparisons] == ["small", "large"]
-    assert all(item.blocks == 6 for item in report.comparisons)
+    # A machine under load may end a case early, or need three process replicates for it.
+    assert all(item.blocks >= MIN_BLOCKS_IF_SLOW for item in report.comparisons)
     assert report.speedup_low <= report.speedup <= report.speedup_high
     assert report.candidate_output == "hello\n"
     stages = [stage["stage"] for stage in bench.named("stage")]
