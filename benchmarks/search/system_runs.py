@@ -56,12 +56,12 @@ class CountedWorld(SynthWorld):
     def __init__(self, folder: Path, pause_s: float) -> None:
         self._path, self._pause_s = folder / EVALUATIONS, pause_s
 
-    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+    def evaluate(self, draft: Turn, problem: Problem) -> Turn:
         """Judge a draft, after a line about it was written."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(f"{draft.ask.id} {draft.source}\n")
         time.sleep(self._pause_s)
-        return super().evaluate(draft, problem, text)
+        return super().evaluate(draft, problem)
 
 
 Write = Callable[[Sequence[Message], Ask], str]

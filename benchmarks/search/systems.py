@@ -174,13 +174,13 @@ class OftenLostWorld(LossyWorld):
     def __init__(self) -> None:
         self.lost = 0
 
-    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+    def evaluate(self, draft: Turn, problem: Problem) -> Turn:
         """Judge a draft; a lost evaluation is made once more, as the evaluator of a run does."""
-        turn = super().evaluate(draft, problem, text)
+        turn = super().evaluate(draft, problem)
         if turn.judgements[0].verdict != "unjudged":
             return turn
         self.lost += 1
-        return SynthWorld.evaluate(self, draft, problem, text)
+        return SynthWorld.evaluate(self, draft, problem)
 
 
 def lost_evaluations(names: Sequence[str]) -> Bar:

@@ -24,6 +24,8 @@ _SUFFIX_OF_TAG = {
     **dict.fromkeys(("cuda", "cu"), ".cu"),
 }
 _STEM = "candidate"
+PYTHON_FILE = f"{_STEM}.py"
+"""Path of a Python program to which the reply gives no name."""
 
 _THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$")
@@ -74,7 +76,7 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
     answer = spoken(text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n"))
     blocks = list(_blocks(answer))
     if not blocks:
-        file = SourceFile(path=f"{_STEM}.py", text=answer)
+        file = SourceFile(path=PYTHON_FILE, text=answer)
         if exports(file, entry):
             return ParsedReply((file,), f"the whole reply is Python that defines {entry}")
         missing = f"there is no code block, and the reply as a whole defines no {entry}"
@@ -160,7 +162,7 @@ def _file(block: _Block) -> SourceFile:
         return SourceFile(path=block.path, text=block.text)
     suffix = _SUFFIX_OF_TAG.get(block.tag)
     if suffix is None:
-        python = SourceFile(path=f"{_STEM}.py", text=block.text)
+        python = SourceFile(path=PYTHON_FILE, text=block.text)
         if not looks_native(block.text) or parse_modules([python]):
             return python
         suffix = ".cu" if "__global__" in block.text else ".cpp"

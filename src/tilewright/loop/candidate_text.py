@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tilewright.languages.reply_parser import code_blocks, spoken
-from tilewright.records.events import Turn
+from tilewright.languages.reply_parser import PYTHON_FILE, code_blocks, parse_reply, spoken
+from tilewright.records import SourceFile
+from tilewright.records.events import Ask, Turn
 
 MAX_NAMED_CHARS = 80
 """Characters of a block's first line that a message quotes."""
@@ -21,6 +22,28 @@ def code_of(turn: Turn) -> str:
     if turn.code or turn.reply is None or turn.refused:
         return turn.code
     return text_of(turn.reply.text)
+
+
+def files_of(turn: Turn, entry: str) -> tuple[SourceFile, ...]:
+    """Return the candidate's files, the main one first; none if the answer has no code."""
+    if turn.files or turn.refused:
+        return turn.files
+    if turn.reply is not None and not is_patch(turn.ask):
+        parsed = parse_reply(turn.reply.text, entry).files
+        if parsed:
+            return parsed
+    code = code_of(turn)
+    return (SourceFile(path=PYTHON_FILE, text=code),) if code else ()
+
+
+def logged_files(files: tuple[SourceFile, ...]) -> tuple[SourceFile, ...]:
+    """Return files for the log; none if the text of the main one says as much."""
+    return () if [file.path for file in files] == [PYTHON_FILE] else files
+
+
+def is_patch(ask: Ask) -> bool:
+    """Tell whether the answer changes the code of the first parent."""
+    return ask.form == "patch" and bool(ask.parents)
 
 
 def text_of(reply: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tilewright.errors import RecordError, ReplyRefused
 from tilewright.loop.budget import Usage
-from tilewright.loop.candidate_text import code_of
+from tilewright.loop.candidate_text import code_of, files_of, is_patch, logged_files
 from tilewright.loop.history import NO_SNAPSHOT, RecordedHistory
 from tilewright.loop.judged_once import JudgedOnce
 from tilewright.loop.policies.base import Message, Policy, digest_of, estimated_tokens
@@ -58,7 +58,7 @@ class RolloutWorker:
             return self._environment.record_refusal(ask, prompt, str(error))
         if ask.role == "say":
             return Turn(ask=ask, prompt=prompt, reply=reply)
-        base = code_of(self._finished(ask.parents[0])) if _is_patch(ask) else ""
+        base = files_of(self._finished(ask.parents[0]), problem.entry) if is_patch(ask) else ()
         draft = self._environment.draft(ask, problem, reply, prompt, base)
         if self._embed is not None and draft.source:
             draft = draft.model_copy(update={"embedding": self._embed(code_of(draft))})
@@ -71,9 +71,9 @@ class RolloutWorker:
             raise RecordError(f"{ask.id}: {ask.parents[0]} has no code to measure")
         # The reply and its cost belong to the request that wrote it.
         update = {"ask": ask, "reply": None, "judgements": (), "feedback": "", "repeats": ""}
-        text = before.reply.text if before.reply is not None and not before.code else ""
-        draft = before.model_copy(update={**update, "code": code})
-        return self._environment.evaluate(draft, problem, text)
+        files = logged_files(files_of(before, problem.entry))
+        draft = before.model_copy(update={**update, "code": code, "files": files})
+        return self._environment.evaluate(draft, problem)
 
     def _judge(self, draft: Turn, problem: Problem) -> Turn:
         """Judge a draft, unless the same code was judged before or is being judged."""
@@ -125,7 +125,3 @@ class RolloutWorker:
         if found is None:
             raise RecordError(f"a prompt shows {name}, which has no result yet")
         return found
-
-
-def _is_patch(ask: Ask) -> bool:
-    return ask.form == "patch" and bool(ask.parents)

@@ -15,12 +15,11 @@ from tilewright.loop.answer_evaluator import (
     nondefault_tolerance,
     unjudged,
 )
-from tilewright.loop.candidate_text import patched, text_of
+from tilewright.loop.candidate_text import files_of, logged_files, patched, text_of
 from tilewright.loop.feedback import JudgedAnswer, feedback
 from tilewright.loop.policies.base import Message, digest_of
 from tilewright.loop.prompts import messages_of
 from tilewright.loop.prompts.material import Material
-from tilewright.loop.prompts.shown_programs import fenced
 from tilewright.problems.candidates import make_candidate
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalReport, EvalRequest, Problem, Protocol, SourceFile
@@ -38,12 +37,17 @@ class AnswerJudge(Interface):
         """Return the messages that ask for an answer."""
 
     def draft(
-        self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "", base: str = ""
+        self,
+        ask: Ask,
+        problem: Problem,
+        reply: Reply,
+        prompt: str = "",
+        base: tuple[SourceFile, ...] = (),
     ) -> Turn:
-        """Return the turn of a reply that is not judged yet; `base` is the code that it patches."""
+        """Return the turn of a reply that is not judged yet; it patches the main file of `base`."""
 
-    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
-        """Judge a draft; `text` is the reply that holds its files, if it is not the draft's own."""
+    def evaluate(self, draft: Turn, problem: Problem) -> Turn:
+        """Judge a draft."""
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of a request that its policy refused."""
@@ -115,43 +119,48 @@ class RolloutEnvironment:
         return messages_of(replace(material, language=self._settings.loop.language))
 
     def draft(
-        self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "", base: str = ""
+        self,
+        ask: Ask,
+        problem: Problem,
+        reply: Reply,
+        prompt: str = "",
+        base: tuple[SourceFile, ...] = (),
     ) -> Turn:
         """Return the turn of a reply that is not judged yet.
 
-        `base` is the code that the reply patches. A reply without usable code is refused.
+        The reply patches the first file of `base`, if there is one. A reply without usable code is
+        refused.
         """
-        change = patched(base, reply.text) if base else None
-        text = fenced(change.code) if change is not None else reply.text
-        parsed = parse_reply(text, problem.entry)
-        refused = change.refused if change is not None and change.refused else ""
-        if not refused and not parsed.files:
-            refused = parsed.reason
-        main = parsed.files[0].text if parsed.files and not refused else ""
-        source = "\n".join(file.text for file in parsed.files) if not refused else ""
+        if base:
+            change = patched(base[0].text, reply.text)
+            main = SourceFile(path=base[0].path, text=f"{change.code.strip()}\n")
+            files, refused = (main, *base[1:]), change.refused
+        else:
+            parsed = parse_reply(reply.text, problem.entry)
+            files, refused = parsed.files, "" if parsed.files else parsed.reason
+        if refused:
+            return Turn(ask=ask, prompt=prompt, reply=reply, refused=refused)
+        main_text = files[0].text
         return Turn(
             ask=ask,
-            source=digest_text(source) if source else "",
+            source=digest_text("\n".join(file.text for file in files)),
             prompt=prompt,
             reply=reply,
-            code=main if main and main != text_of(reply.text) else "",
-            refused=refused,
+            code=main_text if main_text != text_of(reply.text) else "",
+            files=logged_files(files) if base else (),
         )
 
-    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+    def evaluate(self, draft: Turn, problem: Problem) -> Turn:
         """Judge a draft; one that was refused is a failed candidate.
 
         Raises:
             InfrastructureError: internal errors repeat.
         """
         section, report = self._settings.loop, None
-        if not text:
-            own = draft.reply.text if draft.reply is not None else ""
-            text = fenced(draft.code) if draft.code else own
         if draft.refused:
             summary = unusable(self._settings.eval.protocol, problem, draft.refused)
         else:
-            files = parse_reply(text, problem.entry).files
+            files = files_of(draft, problem.entry)
             summary, report = judged(self._judge, draft.ask, problem, files, self._settings)
         answer = JudgedAnswer(summary, report, self._reward(summary))
         said = feedback(answer, section.feedback, section.feedback_tokens)

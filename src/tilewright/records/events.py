@@ -15,6 +15,7 @@ from tilewright.records.codes import (
     UnjudgedReason,
 )
 from tilewright.records.outcome import Verdict
+from tilewright.records.problem import SourceFile
 from tilewright.records.request import Protocol
 
 Role = Literal["propose", "measure", "say", "draft", "choose"]
@@ -156,6 +157,9 @@ class Turn(Record):
     """Empty if the request needs no verdict."""
     code: str = ""
     """Text of the candidate's main file, where the reply does not hold it whole."""
+    files: tuple[SourceFile, ...] = ()
+    """The candidate's files, the main one first, where neither the reply nor `code` holds them: a
+    patch or a measurement of a program that is not one Python file."""
     refused: str = ""
     """Why the answer is no candidate, or no choice; empty if it is one."""
     repeats: str = ""

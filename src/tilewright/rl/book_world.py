@@ -101,7 +101,7 @@ class BookWorld:
         problem: Problem,
         reply: Reply,
         prompt: str = "",
-        base: str = "",  # noqa: ARG002 - one signature
+        base: tuple[SourceFile, ...] = (),  # noqa: ARG002 - one signature
     ) -> Turn:
         """Return the turn of a reply that is not judged yet, with its code in canonical text."""
         parsed = parse_reply(reply.text, problem.entry)
@@ -111,13 +111,13 @@ class BookWorld:
         source = digest_text(code) if code else ""
         return Turn(ask=ask, source=source, prompt=prompt, reply=reply, code=code, refused=refused)
 
-    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+    def evaluate(self, draft: Turn, problem: Problem) -> Turn:
         """Judge a draft by the store; evaluate and store a program that it lacks.
 
         Raises:
             MissingVerdictError: nothing here can evaluate it; its text is in the run folder.
         """
-        code = canonical(text) if text else draft.code
+        code = draft.code
         if draft.refused or not code:
             summary = unusable(self._store.key.protocol, problem, draft.refused)
         else:

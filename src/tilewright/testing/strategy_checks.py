@@ -164,13 +164,13 @@ def _check(done: FinishedSearch, plan: Plan) -> None:
 class LossyWorld(SynthWorld):
     """SynthKernel-1, of which some evaluations are lost. Lifetime: one run."""
 
-    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+    def evaluate(self, draft: Turn, problem: Problem) -> Turn:
         """Judge a draft, unless this evaluation is lost."""
         if chooser(0, draft.ask.id, "lost").random() < LOST_SHARE:
             return self.record_refusal(draft.ask, draft.prompt, "lost on purpose").model_copy(
                 update={"source": draft.source, "reply": draft.reply, "code": draft.code}
             )
-        return super().evaluate(draft, problem, text)
+        return super().evaluate(draft, problem)
 
 
 def random_reply(messages: Sequence[Message], ask: Ask) -> str:  # noqa: ARG001 - one signature

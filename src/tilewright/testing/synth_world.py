@@ -69,10 +69,10 @@ class SynthWorld:
         problem: Problem,  # noqa: ARG002 - one signature
         reply: Reply,
         prompt: str = "",
-        base: str = "",
+        base: tuple[SourceFile, ...] = (),
     ) -> Turn:
         """Return the turn of a reply that is not judged yet."""
-        change = patched(base, reply.text) if base else None
+        change = patched(base[0].text, reply.text) if base else None
         text = change.code if change is not None else reply.text
         refused = change.refused if change is not None else ""
         source, code = ("", "") if refused else (digest_text(text), text)
@@ -83,11 +83,10 @@ class SynthWorld:
         self,
         draft: Turn,
         problem: Problem,  # noqa: ARG002 - one signature
-        text: str = "",
     ) -> Turn:
         """Judge a draft."""
         own = draft.reply.text if draft.reply is not None else ""
-        judgement = judge(text or draft.code or own)
+        judgement = judge(draft.code or own)
         update = {"judgements": (judgement,), "feedback": _feedback(judgement)}
         return draft.model_copy(update=update)
 
@@ -109,9 +108,9 @@ class NoisySynthWorld(SynthWorld):
     def __init__(self, spread: float, seed: int = 0) -> None:
         self._spread, self._seed = spread, seed
 
-    def evaluate(self, draft: Turn, problem: Problem, text: str = "") -> Turn:
+    def evaluate(self, draft: Turn, problem: Problem) -> Turn:
         """Judge a draft; the logarithm of its speed-up has a normal error of its own request."""
-        turn = super().evaluate(draft, problem, text)
+        turn = super().evaluate(draft, problem)
         judgement = turn.judgements[0]
         if judgement.speedup is None:
             return turn

@@ -322,3 +322,68 @@ def test_episodes_of_one_run_have_separate_reports(tmp_path):
     found = [name for own in asyncio.run(several()) for name in own]
     assert len(set(found)) == 24
     assert len(list((tmp_path / "reports").glob("*.json"))) == 24
+
+
+CPP = '```cpp\nextern "C" void softmax(float* x) { x[0] = 1; }\n```\n'
+TWO_FILES = (
+    '```cpp\n// file: fast.cpp\n#include "wide.h"\nextern "C" void softmax(float* x) {}\n```\n'
+    "```cpp\n// file: wide.h\n#define WIDE 8\n```\n"
+)
+ONE_LINE = "<<<<<<< SEARCH\n{0}\n=======\n{0} // changed\n>>>>>>> REPLACE\n".format(
+    'extern "C" void softmax(float* x) {}'
+)
+
+
+class Recorder(Bench):
+    """An evaluator that keeps the files of each request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: list[dict[str, str]] = []
+
+    def __call__(self, request):
+        self.files.append({file.path: file.text for file in request.candidate.files})
+        return super().__call__(request)
+
+
+def rollout_of(tmp_path: Path, reply: str, *before: Turn) -> tuple[RolloutWorker, Recorder]:
+    """Return a worker whose model gives one reply, and the evaluator behind it."""
+    bench = Recorder()
+    judge = AnswerEvaluator(tmp_path, bench, retry_delay_s=0.0)
+    environment = RolloutEnvironment(settings_of(), judge)
+    problems = {PROBLEM.id: PROBLEM}
+    return RolloutWorker(environment, Scripted(lambda *_: reply), problems, told(*before)), bench
+
+
+@pytest.mark.parametrize(
+    ("reply", "paths"),
+    [
+        (f"{CPP}Build it:\n```bash\nmake\n```\n", {"candidate.cpp"}),
+        (TWO_FILES, {"fast.cpp", "wide.h"}),
+        (f"{CODE}\n```bash\npython candidate.py\n```\n", {"candidate.py"}),
+    ],
+)
+def test_a_reply_is_judged_with_its_files_also_where_another_block_is_last(tmp_path, reply, paths):
+    player, bench = rollout_of(tmp_path, reply)
+    first = player.play(Ask(id="a", problem=PROBLEM.id))
+    assert set(bench.files[0]) == paths
+    again, repeated = rollout_of(tmp_path, reply, first)
+    turn = again.play(Ask(id="b", problem=PROBLEM.id, role="measure", parents=("a",)))
+    assert repeated.files == bench.files
+    third, measured = rollout_of(tmp_path, reply, first, turn)
+    third.play(Ask(id="c", problem=PROBLEM.id, role="measure", parents=("b",)))
+    assert measured.files == bench.files
+
+
+def test_a_patch_keeps_the_other_files_and_the_names_of_a_native_program(tmp_path):
+    player, bench = rollout_of(tmp_path, TWO_FILES)
+    first = player.play(Ask(id="a", problem=PROBLEM.id))
+    patching, patched_bench = rollout_of(tmp_path, ONE_LINE, first)
+    turn = patching.play(Ask(id="b", problem=PROBLEM.id, form="patch", parents=("a",)))
+    assert turn.refused == ""
+    assert set(patched_bench.files[0]) == {"fast.cpp", "wide.h"}
+    assert patched_bench.files[0]["wide.h"] == bench.files[0]["wide.h"]
+    assert "// changed" in patched_bench.files[0]["fast.cpp"]
+    again, repeated = rollout_of(tmp_path, "", first, turn)
+    again.play(Ask(id="c", problem=PROBLEM.id, role="measure", parents=("b",)))
+    assert repeated.files == patched_bench.files
