@@ -72,7 +72,7 @@ def request_of(
 def _compiled_baseline(cell: Cell, folder: Path) -> Baseline:
     """Return the reference under torch.compile, which loads what was compiled before.
 
-    The judge compiles an implementation of the name `compile`, whatever its source is.
+    The judge compiles a program that is given with a baseline of this kind.
     """
     text = COMPILED_REFERENCE.format(path=str(folder / COMPILED)) + cell.problem()
     candidate = Candidate(
@@ -81,7 +81,7 @@ def _compiled_baseline(cell: Cell, folder: Path) -> Baseline:
         entry="reference",
         allow_imports=(str(folder),),
     )
-    return Baseline(name="compile", kind="candidate", candidate=candidate)
+    return Baseline(name="compile", kind="compile", candidate=candidate)
 
 
 def judge_all(

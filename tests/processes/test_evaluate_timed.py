@@ -165,6 +165,21 @@ def test_a_candidate_file_can_be_a_baseline_in_its_own_process(bench):
     assert report.comparisons[0].conclusion == "faster"
 
 
+@pytest.mark.nightly
+def test_the_time_that_the_judge_compares_is_no_time_of_the_call(bench):
+    """Without an eager baseline the judge evaluates the reference within each timed call."""
+    slow = TWICE.replace("    return", "    import time; time.sleep(0.2)\n    return")
+    one_case = slow.replace(', {"name": "large", "n": 60000}', "").replace("VARY", "_")
+    given = problem(one_case)
+    baselines = (Baseline(name="mine", kind="candidate", candidate=candidate(RIGHT, given)),)
+    limits = LIMITS.model_copy(update={"call_timeout_s": 0.15})
+    plan = TIMED.model_copy(update={"min_blocks": 4, "max_blocks": 4})
+    report = bench.judge(request(RIGHT, one_case, timing=plan, baselines=baselines, limits=limits))
+
+    assert report.verdict == "correct", report.outcome
+    assert report.comparisons
+
+
 @pytest.mark.parametrize("broken", ["def work(x):\n    raise KeyError(x)\n", "def work(:\n"])
 def test_a_failing_baseline_does_not_fail_the_candidate(bench, broken):
     baselines = (Baseline(name="bad", kind="candidate", candidate=candidate(broken, problem())),)

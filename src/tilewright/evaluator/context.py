@@ -12,11 +12,10 @@ from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.stream_use import names_streams
 from tilewright.records import EvalRequest
+from tilewright.records.request import COMPILE_MODES
 from tilewright.wire.builder_calls import BuilderCall
 from tilewright.wire.frames import Fields
 
-COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
-"""Baselines that torch compiles, with the mode of `torch.compile`."""
 Emit = Callable[[str, Fields], None]
 """Reports an event of the evaluation's progress, with its fields."""
 

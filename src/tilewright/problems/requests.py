@@ -9,17 +9,15 @@ from typing import Any
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError, suggestion
-from tilewright.evaluator.context import COMPILE_MODES
 from tilewright.problems.candidates import make_candidate, read_candidate
 from tilewright.problems.function_source import entry_of
 from tilewright.problems.given_sources import candidate_files, problem_of
 from tilewright.records import Baseline, Candidate, EvalRequest, Problem
+from tilewright.records.request import COMPILE_MODES, RESERVED
 from tilewright.wire.names import ISOLATION_LAYERS
 
 BASELINES = ("eager", *COMPILE_MODES)
 """Baselines that need no file."""
-RESERVED = {"candidate", "eager", *COMPILE_MODES}
-"""Names that a baseline from a file may not have."""
 
 
 def build_request(
@@ -46,7 +44,7 @@ def build_request(
     baselines = tuple(_baseline(name, target) for name in section.baselines)
     count = Counter(item.name for item in baselines)
     for item in baselines:
-        if count[item.name] > 1 or (item.kind == "candidate" and item.name in RESERVED):
+        if count[item.name] > 1:
             raise ConfigError(f"baselines: two of them are named {item.name!r}; rename one file")
     for name in section.require_isolation:
         if name not in ISOLATION_LAYERS:
@@ -95,7 +93,9 @@ def _baseline(name: str, problem: Problem) -> Baseline:
             suggestion(name, BASELINES) or f"write {', '.join(BASELINES)} or a candidate's path"
         )
         raise ConfigError(f"baseline {name}: no such file; {advice}")
+    if (own := Path(name).stem) in RESERVED:
+        raise ConfigError(f"baseline {name}: {own!r} stands for another one; rename the file")
     made = make_candidate(read_candidate(name, problem.entry), problem)
     if isinstance(made, tuple):
         raise ConfigError(f"baseline {name}: {made[1].message}")
-    return Baseline(name=Path(name).stem, kind="candidate", candidate=made)
+    return Baseline(name=own, kind="candidate", candidate=made)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from tilewright.records.base import Record
 from tilewright.records.problem import Problem, SourceFile
 
 Protocol = Literal["strict", "official"]
+COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
+"""Baselines that torch compiles, with the mode of `torch.compile`."""
+RESERVED = {"candidate", "eager", *COMPILE_MODES}
+"""Names that a baseline from a file may not have: each stands for another implementation."""
 
 
 def collide(one: str, other: str) -> bool:
@@ -41,9 +45,24 @@ class Baseline(Record):
     """A baseline of a speed-up: the eager or compiled reference, or another candidate."""
 
     name: str
+    """`eager` for that kind, `compile` or `max-autotune` for `compile`, else a name of its own."""
     kind: Literal["eager", "compile", "candidate"]
     """`compile` is torch.compile; a baseline named `max-autotune` uses that mode."""
     candidate: Candidate | None = None
+    """The program of a `candidate`; with `compile` one to compile instead of the reference."""
+
+    @model_validator(mode="after")
+    def _is_one_of_three(self) -> Baseline:
+        # The judge and the timer tell implementations apart by name.
+        names = {"eager": {"eager"}, "compile": set(COMPILE_MODES)}.get(self.kind)
+        if names is not None and self.name not in names:
+            wanted = " or ".join(sorted(names))
+            raise ValueError(f"a baseline of kind {self.kind} has the name {wanted}")
+        if names is None and self.name in RESERVED:
+            raise ValueError(f"the name {self.name!r} stands for another implementation")
+        if (self.kind, self.candidate is None) in (("eager", False), ("candidate", True)):
+            raise ValueError(f"baseline {self.name!r}: kind {self.kind} with a wrong `candidate`")
+        return self
 
 
 class Rules(Record):
@@ -125,6 +144,15 @@ class EvalRequest(Record):
     """Isolation layers that must be active before any code of the candidate runs."""
     seed: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
     """The 128-bit root seed in hexadecimal. `None`: a secret random seed."""
+
+    @field_validator("baselines")
+    @classmethod
+    def _names_differ(cls, baselines: tuple[Baseline, ...]) -> tuple[Baseline, ...]:
+        names = [one.name for one in baselines]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two baselines have the name {name!r}")
+        return baselines
 
     @property
     def allows_tf32(self) -> bool:

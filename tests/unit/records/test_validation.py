@@ -107,6 +107,15 @@ def test_a_record_is_frozen_and_refuses_unknown_fields():
         lambda: PROBLEM.model_validate({**PROBLEM.model_dump(), "mode": "test"}),
         lambda: CANDIDATE.model_validate({**CANDIDATE.model_dump(), "files": ()}),
         lambda: Baseline(name="x", kind="faster"),  # type: ignore[arg-type]
+        lambda: Baseline(name="torch.compile", kind="compile"),
+        lambda: Baseline(name="compile", kind="eager"),
+        lambda: Baseline(name="eager", kind="eager", candidate=CANDIDATE),
+        lambda: Baseline(name="mine", kind="candidate"),
+        lambda: Baseline(name="eager", kind="candidate", candidate=CANDIDATE),
+        lambda: Baseline(name="candidate", kind="candidate", candidate=CANDIDATE),
+        lambda: REQUEST.model_validate(
+            {**REQUEST.model_dump(), "baselines": [{"name": "eager", "kind": "eager"}] * 2}
+        ),
         lambda: TimingPlan(min_blocks=1),
         lambda: TimingPlan(max_s=0),
         lambda: Limits(call_timeout_s=0),

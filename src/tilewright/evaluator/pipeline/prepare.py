@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import cache
 
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator.context import COMPILE_MODES
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.devices.toolchain import (
     HEADER,
@@ -38,6 +37,7 @@ from tilewright.languages.detect import MissingEntry, detect, find_entry
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, digest_text
 from tilewright.records.codes import FailureReason, LabelName, Stage, UnjudgedReason
+from tilewright.records.request import COMPILE_MODES
 from tilewright.registry import load
 from tilewright.wire.frames import MAX_BODY_BYTES, Fields
 from tilewright.wire.names import COMPILED_BY_TRITON, COMPILER_REMARKS, WHOLE_HEADER_SOURCES

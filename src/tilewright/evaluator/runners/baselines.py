@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError, TilewrightError
-from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
+from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.records import Candidate, Failed, Problem
 from tilewright.records.codes import FailureReason
+from tilewright.records.request import COMPILE_MODES
 
 
 def start_baselines(pool: RunnerPool, *, fresh: bool = False) -> None:

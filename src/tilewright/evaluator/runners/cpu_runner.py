@@ -237,7 +237,7 @@ class Runner:
         held = {"held": self.held, "sequence": sequence, "wait_s": wait_s}
         self._send("arm", {**fields, **held})
         self._spin(sync_page.READY, sequence, limit)
-        self._stop()
+        self.stop()
         ready_cpu_s, waited_s = tree.cpu_s(), tree.waited_s() + own_waited_s()
         if not write_inputs():
             raise self._forged("its inputs cannot be written any more")
@@ -246,7 +246,7 @@ class Runner:
         tree.resume()
         self._spin(sync_page.DONE, sequence, limit)
         done_at = time.perf_counter()
-        self._stop()
+        self.stop()
         stopped_at, stopped_cpu_s = time.perf_counter(), tree.cpu_s()
         self._choose_dropped()
         finish(sequence)
@@ -263,7 +263,8 @@ class Runner:
             done_s=done_at - released_at,
             stopped_s=stopped_at - released_at,
         )
-        result = self._read("result", self.receive(limit), Result)
+        # What the judge did before the runner went on is no time of the runner.
+        result = self._read("result", self.receive(time.monotonic() + wait_s), Result)
         self.held = [call for call in (*self.held, sequence) if call not in self.dropped]
         total_s = call_s(readings, self.empty_call_s, self._threads)
         return CallTiming(total_s, ready_cpu_s - before, result)
@@ -274,7 +275,8 @@ class Runner:
         # Some are held for long: a ring of buffers is found whatever its length is.
         self.dropped = self._choices.sample(self.held, max(len(self.held) + 1 - most, 0))
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Stop all threads of the process, or raise what that means for the evaluation."""
         if not self.child.tree.freeze():
             message = f"SIGSTOP did not stop it within {process_tree.STOPPED_S:g} s"
             outcome = Failed(stage=self.stage, reason=FailureReason.TIMEOUT, message=message)
@@ -321,6 +323,9 @@ class Runner:
 
     def excess(self) -> str:
         """Kill the process if it holds too much memory; return how much, or nothing."""
+        if self.child.closed:
+            # It has ended, and its descriptors in this process with it.
+            return ""
         allowed = self.limits.memory_bytes + self.inputs_bytes
         if (used := self.child.memory.excess(allowed)) is None:
             return ""

@@ -190,8 +190,9 @@ def gated_call(
             closing.get()
         if early:
             judge.request(OpenGate())
-            if not runner.is_queued(limit) or not runner.child.tree.freeze():
+            if not runner.is_queued(limit):
                 raise runner.late()
+            runner.stop()
         outputs = runner.reported_outputs(len(fields["expected"]))._asdict()
         collecting = judge.send(CollectOutputs(runner.name, kept, **outputs))
         if early:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
+from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.toolchain import pool_library
 from tilewright.evaluator.judge_client.client import InputSampleInfo, JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import MemoryMapped, RenameRunner, ShareMemory
@@ -36,6 +36,7 @@ from tilewright.evaluator.runners.host_call import host_call, measure_empty_call
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.records import Candidate, IsolationStatus
 from tilewright.records.codes import UnjudgedReason
+from tilewright.records.request import COMPILE_MODES
 from tilewright.wire.builder_calls import split_key
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import IsolationLayer
