@@ -104,7 +104,7 @@ def check_interference(session: EvaluationSession) -> None:
     times = session.observations.times[-1]
     case = next(item for item in session.request.problem.cases if item.name == times.case)
     official = session.request.protocol == "official"
-    alone_s = blocks.time_uncontended(session.runners, case, name, officially=official)
+    alone_s = blocks.time_uncontended(session.runners, case, name, times, officially=official)
     times.disturbed = [slowdown_share(times, name, alone_s, official=official)]
 
 

@@ -7,6 +7,7 @@ So no supervisor makes a context on a device while another evaluates there.
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,16 +20,26 @@ from tilewright.records import Limits
 from tilewright.records.file_lock import lock_when_free
 
 TURN_POLL_S = 0.005
+"""Seconds from one attempt to take a lease to the next."""
+LEASES = Path("/tmp")
+"""Where the folders of leases lie: the same place for all commands, whatever TMPDIR says."""
 Fork = Callable[[str, Limits], Child]
 
 
 def lease_folder() -> Path:
     """Return the folder that all commands of this user share; raise `InfrastructureError`."""
-    folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"
+    folder = LEASES / f"tilewright-leases-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
     except OSError as error:
         raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
+    # Everyone may write into the folder above, and a link there could name any file of this user.
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise InfrastructureError(
+            f"{folder} is no folder that this user alone can write into: somebody else made it. "
+            "Remove it"
+        )
     return folder
 
 
@@ -36,9 +47,13 @@ def open_lock(name: str) -> IO[str]:
     """Open a lock file that all commands of this user share; raise `InfrastructureError`."""
     folder = lease_folder()
     try:
-        return open(folder / f"{name}.lock", "a", encoding="ascii")
+        return open(folder / f"{name}.lock", "a", encoding="ascii", opener=_open_no_link)
     except OSError as error:
         raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 @contextmanager

@@ -108,13 +108,14 @@ class CaseTimer:
         half = any(item["dtype"] in HALF_TYPES for item in layout.outputs)
         base = uneven(usable) if half else "nominal"
         clock = clock_of(pool.context.host.device)
-        if isinstance(clock, CudaEventClock):
-            clock.reset_mode(pool, names)
         return cls(pool, clock, calibration, names, sample, slots, times, variations, base, plan)
 
     def make_ready(self) -> float:
         """Give every runner memory and warm it up; return the seconds of the first one's call."""
         steady_s = []
+        if isinstance(self.clock, CudaEventClock):
+            # A cached runner may still have the mode of an earlier evaluation.
+            self.clock.reset_mode(self.pool, self.names)
         for name in self.names:
             runner = self.pool.runners[name]
             runner.stage = Stage.TIMING
@@ -264,10 +265,12 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
     return times
 
 
-def time_uncontended(pool: RunnerPool, case: Case, name: str, *, officially: bool = False) -> float:
+def time_uncontended(
+    pool: RunnerPool, case: Case, name: str, times: CaseTimes, *, officially: bool = False
+) -> float:
     """Return the median seconds of a runner's calls while no candidate is alive.
 
-    They are made as the protocol makes timed calls: `officially` by the published rules.
+    They are made as the timed calls of `times` were: `officially` by the published rules.
     """
     sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
     clock, runner = clock_of(pool.context.host.device), pool.runners[name]
@@ -277,6 +280,9 @@ def time_uncontended(pool: RunnerPool, case: Case, name: str, *, officially: boo
         timed = [clock.time_officially(pool, runner, sample) for _ in range(UNCONTENDED_CALLS)]
         calls = [call.total_s for call in timed]
     else:
+        if isinstance(clock, CudaEventClock):
+            # The runner has the mode of the case that was timed last.
+            clock.use_mode(pool, times, [name])
         calls = [clock.warm_up(pool, runner, sample, 0) for _ in range(UNCONTENDED_CALLS)]
     pool.call_s += sum(calls)
     pool.judge.forget(sample)

@@ -94,12 +94,14 @@ class CudaEventClock:
         baseline = _on_device(pool.runners[names[0]])
         if times.gpu.launch_gate is None:
             times.gpu.launch_gate = _launch_gate_mode(pool, baseline, sample)
+        self.use_mode(pool, times, names)
+
+    def use_mode(self, pool: RunnerPool, times: CaseTimes, names: list[str]) -> None:
+        """Set each runner to the mode of a case; to the default if it has none."""
+        mode = times.gpu.launch_gate or LaunchGateMode(QUEUE_TIMEOUT_S)
         cores = pool.context.host.cores.runners
-        if times.gpu.launching:
-            # Cores of one host differ by more than these calls do (docs/lab).
-            cores = cores[:1]
-        if times.gpu.includes_host:
-            _set_mode(pool, names, times.gpu.launch_gate.queue_timeout_s, cores)
+        # Cores of one host differ by more than calls whose launches are long (docs/lab).
+        _set_mode(pool, names, mode.queue_timeout_s, cores[:1] if mode.launching else cores)
 
     def call(self, pool: RunnerPool, times: CaseTimes, call: TimedCall) -> CallTiming:
         """Make one call on fresh inputs, and have its outputs compared."""

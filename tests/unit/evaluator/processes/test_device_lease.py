@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tilewright.evaluator.processes import device_lease
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.processes import device_lease, prefork
 from tilewright.evaluator.processes.device_lease import DeviceLease
 from tilewright.evaluator.processes.prefork import lease_folder
 
@@ -82,3 +83,34 @@ def test_a_waiter_that_leaves_gives_its_place_back(name, monkeypatch):
             assert not alone.try_take()
             assert not second.try_take()
         assert second.try_take()
+
+
+@pytest.fixture
+def leases(tmp_path, monkeypatch):
+    """Leases lie in a folder of this test."""
+    monkeypatch.setattr(prefork, "LEASES", tmp_path)
+    return tmp_path / f"tilewright-leases-{os.getuid()}"
+
+
+def test_a_folder_that_others_can_write_into_is_refused(leases):
+    with prefork.open_lock("cpu"):
+        pass
+    leases.chmod(0o777)
+    with pytest.raises(InfrastructureError, match="this user alone"):
+        prefork.open_lock("cpu")
+
+
+def test_a_link_is_followed_neither_as_the_folder_nor_as_a_lock(leases, tmp_path):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("kept")
+    leases.mkdir(mode=0o700)
+    (leases / "cpu.lock").symlink_to(precious)
+    with pytest.raises(InfrastructureError, match="cannot make"):
+        prefork.open_lock("cpu")
+    (leases / "cpu.lock").unlink()
+    leases.rmdir()
+    (tmp_path / "own").mkdir()
+    leases.symlink_to(tmp_path / "own")
+    with pytest.raises(InfrastructureError, match="no folder"):
+        prefork.open_lock("cpu")
+    assert precious.read_text() == "kept"

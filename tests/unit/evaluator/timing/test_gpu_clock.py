@@ -137,6 +137,12 @@ def test_all_runners_use_one_core_where_a_baselines_launches_take_long():
     CudaEventClock().choose_mode(made, times, ["eager", "candidate"], sample)
     assert made.log == [("on", (4,)), ("on", (4,))]
     assert made.runners["eager"].queue_timeout_s == 0.0
+    # After the candidate's end a case is timed once more, in its own mode.
+    made.log.clear()
+    CudaEventClock().use_mode(made, CaseTimes("few launches"), ["eager"])
+    CudaEventClock().use_mode(made, times, ["eager"])
+    assert made.log == [("on", (4, 5)), ("on", (4,))]
+    assert made.runners["eager"].queue_timeout_s == 0.0
     # The next case may have few launches, so cached runners get the default mode again.
     made.log.clear()
     two = CaseTimes("two")
