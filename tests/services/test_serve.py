@@ -299,6 +299,6 @@ def test_eval_bench_and_optimize_can_use_a_server(server, tmp_path, verb):
         # Without a home of its own nothing can have been judged here.
         env={**os.environ, "TILEWRIGHT_HOME": str(tmp_path / "client")},
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     rows = asked(f"{server.url}/v1/tasks?state=done")[1]
     assert len(rows) == {"eval": 1, "bench": 1, "optimize": 3}[verb]
