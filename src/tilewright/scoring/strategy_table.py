@@ -144,9 +144,9 @@ def _take_final(own: TrajectoryFigures, turn: Turn) -> None:
     item = turn.judgements[0] if turn.judgements else None
     if item is None or item.verdict == "unjudged":
         return
-    if item.speedup is None:
+    if item.verdict != "correct":
         own.lost_at_end += 1
-    else:
+    elif item.speedup is not None:
         own.final.append(item.speedup)
 
 

@@ -73,6 +73,19 @@ def test_hidden_sizes_differ_from_public_ones_and_stay_in_range():
     assert all(1 <= size <= 500 for size in seen)
 
 
+@pytest.mark.parametrize("published", [1, 500])
+def test_a_published_size_at_the_end_of_the_range_is_no_hidden_size(published):
+    given = request().problem
+    cases = tuple(
+        case.model_copy(update={"params": {**case.params, "n": published}}) for case in given.cases
+    )
+    for number in range(20):
+        made = hidden_cases(
+            given.model_copy(update={"cases": cases}), generator(f"{number:032x}", "sizes")
+        )
+        assert [case.params["n"] for case in made[:2]] == [2 if published == 1 else 499] * 2
+
+
 def test_builds_are_cached_by_content_and_never_by_name(tmp_path: Path, monkeypatch):
     built: list[Candidate] = []
 
@@ -113,13 +126,13 @@ class Mute:
             excess=lambda allowed: resident if resident > allowed else None
         )
         self.applied = {"ipc_uts_cgroup_namespaces": "", "landlock": "not in this kernel"}
-        self.killed = False
+        self.killed = self.closed = False
 
     def kill_async(self) -> None:
         self.killed = True
 
     def kill(self) -> None:
-        self.killed = True
+        self.killed = self.closed = True
         self.channel.close()
         self._theirs.close()
 
@@ -183,6 +196,8 @@ def test_memory_beyond_the_limit_ends_the_candidate():
     assert ended(lambda: runner.ask("call", {})).reason == "out_of_memory"
     assert child.killed
     runner.close()
+    # Its descriptors in this process are gone, and with them what it could fill.
+    assert runner.excess() == ""
 
 
 def pool_of(made: EvalRequest) -> RunnerPool:

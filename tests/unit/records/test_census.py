@@ -47,9 +47,11 @@ def test_a_compressed_census_is_the_same(tmp_path):
     packed = tmp_path / "c.jsonl.gz"
     packed.write_bytes(gzip.compress((tmp_path / "c.jsonl").read_bytes()))
     assert read_census(packed) == plain
-    packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(RecordError, match="cannot be read"):
-        read_census(packed)
+    whole = packed.read_bytes()
+    for damaged in (whole[:-20], whole[:20] + b"\xff" * 8 + whole[28:]):
+        packed.write_bytes(damaged)
+        with pytest.raises(RecordError, match="cannot be read"):
+            read_census(packed)
 
 
 def test_blank_ends_of_lines_do_not_change_a_program():

@@ -79,6 +79,12 @@ def test_a_winner_that_is_wrong_at_the_end_counts_as_the_reference():
     assert second["speedup"] == pytest.approx(2.0)
 
 
+def test_a_winner_that_is_correct_and_not_timed_at_the_end_is_not_wrong():
+    at_end = turn_of(0, 90, None, verdict="correct", role="measure", operator=REMEASURE)
+    own = figures_of([turn_of(0, 0, 5.0), at_end], NAMES, 1)["one"]["p", 0]
+    assert (own.lost_at_end, own.final) == (0, [])
+
+
 def test_drafts_that_nobody_judged_are_counted():
     draft = {"role": "draft"}
     turns = [

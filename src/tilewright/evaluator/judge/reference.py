@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from types import ModuleType
 from typing import Any, Final
 
@@ -179,6 +180,12 @@ class Reference:
             return int(count)
 
 
+@cache
+def _folder() -> str:
+    """Return the folder of this judge's problem, which it loads again for each candidate."""
+    return tempfile.mkdtemp(prefix=FOLDER)
+
+
 def load(
     source: str, fields: Mapping[str, Any], device: torch.device = CPU, name: str = "problem.py"
 ) -> Reference:
@@ -188,7 +195,7 @@ def load(
     """
     # Python loads no file with another ending.
     own = os.path.basename(name) if name.endswith(".py") else "problem.py"
-    path = os.path.join(tempfile.mkdtemp(prefix=FOLDER), own)
+    path = os.path.join(_folder(), own)
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
     modes = ProblemModes.of(source, device)

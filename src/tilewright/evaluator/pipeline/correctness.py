@@ -142,7 +142,8 @@ def _hidden_size(
     """Choose one size: next to the declared one, or log-uniform up to it and mostly odd."""
     low, high = limits
     if near:
-        size = declared + choices.choice((-1, 1))
+        inside = [size for size in (declared - 1, declared + 1) if low <= size <= high]
+        size = choices.choice(inside or [declared])
     else:
         top = max(min(declared, high), low)
         size = round(max(low, 1) * (top / max(low, 1)) ** choices.random())

@@ -251,18 +251,21 @@ class Forkserver:
         ours, theirs = socket.socketpair()
         status_reader, status_writer = os.pipe()
         output = ChildOutput(output_bytes)
-        fds = (theirs.fileno(), status_writer, output.writer)
+        fds, lost = (theirs.fileno(), status_writer, output.writer), False
         try:
             channel.send("fork", {"role": role, "confinement": confinement}, fds=fds)
             frame = channel.receive(time.monotonic() + 20.0)
         except _CLOSED:
             ours.close()
             os.close(status_reader)
+            lost = True
             raise
         finally:
             theirs.close()
             os.close(status_writer)
             os.close(output.writer)
+            if lost:
+                output.close()
         return Child(Channel(ours), frame.fields["pid"], status_reader, output, role)
 
     def close(self) -> None:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from tilewright.config import environment
+from tilewright.errors import InfrastructureError
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES
 from tilewright.evaluator.devices.devices import CPU, Cores, Device, few_queues, plan_cores
 from tilewright.evaluator.devices.nvml import Conditions, conditions
@@ -44,7 +46,7 @@ MAX_IDLE_JUDGES, MAX_IDLE_JUDGES_ON_GPU = 1, 8
 MAX_IDLE_SHARE, MAX_IDLE_BYTES = 0.25, 5 << 29
 """Share of a device's memory for all idle judges, and bytes for one with its baselines."""
 SLOTS_OF_UIDS, UID_BLOCKS = 256, 16
-"""Each child of a host gets a uid of its own, so that limits per uid are not shared."""
+"""Each living child of a host has a uid of its own, so that limits per uid are not shared."""
 
 
 def lease_name(device: Device, cores: Cores) -> str:
@@ -109,6 +111,8 @@ class DeviceHost:
         self.prepared: IdleJudge | None = None
         """The judge of the evaluation that waits for the exclusive lease."""
         self._closing: list[Closeable] = []
+        self._children = WeakValueDictionary[int, Child]()
+        """The last child of each uid, by its place among the uids."""
         self._forks = 0
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
         """The first uid of this supervisor's children. The supervisor's process id selects one of
@@ -158,9 +162,9 @@ class DeviceHost:
         timed = role == "runner" and not on_gpu
         own_paths = (str(pool_library(self.home)),) if on_gpu else ()
         cores = self.cores.runners if role == "runner" else self.cores.judge
-        self._forks += 1
+        slot = self._free_slot()
         values = confinement(
-            self._uids + self._forks % SLOTS_OF_UIDS,
+            self._uids + slot,
             limits,
             limits.memory_bytes * (JUDGE_MEMORY if role == "judge" else 1),
             cores=cores,
@@ -176,7 +180,20 @@ class DeviceHost:
             ),
         )
         server = self.compilers if role == "compiler" else self.forkserver
-        return server.fork(role, values, limits.stdout_bytes)
+        child = server.fork(role, values, limits.stdout_bytes)
+        self._children[slot] = child
+        return child
+
+    def _free_slot(self) -> int:
+        """Return the place of a uid that no living child has: an idle judge outlives many."""
+        for _ in range(SLOTS_OF_UIDS):
+            self._forks += 1
+            last = self._children.get(self._forks % SLOTS_OF_UIDS)
+            if last is None or last.closed:
+                return self._forks % SLOTS_OF_UIDS
+        raise InfrastructureError(
+            f"{SLOTS_OF_UIDS} children of one supervisor live: no uid is free"
+        )
 
     def device_of(self, role: str, *, streams: bool) -> Device:
         """Return the device as a child of this role sees it."""

@@ -224,7 +224,9 @@ def _children_of_threads(pid: int) -> bytes:
     found = b""
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            if int(thread) != pid:
-                with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                    found += b" " + file.read()
+            if int(thread) == pid:
+                continue
+            # A thread that has ended hides none of the others.
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += b" " + file.read()
     return found

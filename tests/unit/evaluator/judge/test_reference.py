@@ -377,3 +377,8 @@ def test_an_error_of_the_problem_names_its_line():
         load(BROKEN_INPUTS).arguments({}, 1)
     with pytest.raises(ProblemFailure, match=r"\(problem.py:3 in <module>\)$"):
         load("import torch\n\nraise ValueError('no')\n")
+
+
+def test_a_problem_that_is_loaded_again_leaves_no_further_folder():
+    folders = {load(FUNCTION).function.__code__.co_filename for _ in range(3)}
+    assert len(folders) == 1

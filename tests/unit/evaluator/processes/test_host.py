@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,9 @@ def test_a_runner_of_several_streams_is_forked_with_all_hardware_queues(host, mo
     forked, waits = [], object()
     monkeypatch.setattr(host_module, "pool_library", lambda _: "/no")
     monkeypatch.setattr(host.preforked, "take", lambda *_: waits)
-    monkeypatch.setattr(host.forkserver, "fork", lambda _, values, __: forked.append(values))
+    monkeypatch.setattr(
+        host.forkserver, "fork", lambda _, values, __: forked.append(values) or Forked()
+    )
 
     assert host.spawn("runner", Limits()) is waits
     assert not forked
@@ -103,6 +106,32 @@ def test_a_runner_of_several_streams_is_forked_with_all_hardware_queues(host, mo
     host.spawn("runner", Limits(), ("/opt",))
     queues = [values["environment"].get("CUDA_DEVICE_MAX_CONNECTIONS") for values in forked]
     assert queues == [None, "2"]
+
+
+@dataclass(eq=False)
+class Forked:
+    """A child, as far as its uid concerns it."""
+
+    closed: bool = False
+
+
+def test_no_child_gets_the_uid_of_a_living_one(host, monkeypatch):
+    uids: list[int] = []
+    monkeypatch.setattr(host_module, "SLOTS_OF_UIDS", 4)
+    monkeypatch.setattr(
+        host.forkserver, "fork", lambda _, values, __: uids.append(values["uid"]) or Forked()
+    )
+    living = [host.spawn("judge", Limits()), host.spawn("runner", Limits())]
+    for _ in range(9):
+        host.spawn("runner", Limits()).closed = True
+    assert not set(uids[:2]) & set(uids[2:])
+    assert len(set(uids)) == 4
+    living += [host.spawn("runner", Limits()) for _ in range(2)]
+    with pytest.raises(InfrastructureError, match="no uid is free"):
+        host.spawn("runner", Limits())
+    living[0].closed = True
+    host.spawn("runner", Limits())
+    assert uids[-1] == uids[0]
 
 
 def test_the_supervisor_leaves_the_timed_cores(host):

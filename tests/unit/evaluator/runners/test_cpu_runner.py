@@ -269,7 +269,9 @@ def connected() -> tuple[Runner, Channel]:
     ours, theirs = socket.socketpair()
     tree = SimpleNamespace(cpu_s=lambda: 0.0)
     memory = SimpleNamespace(excess=lambda _: None)
-    child: Any = SimpleNamespace(channel=Channel(ours), tree=tree, memory=memory, kill=ours.close)
+    child: Any = SimpleNamespace(
+        channel=Channel(ours), tree=tree, memory=memory, kill=ours.close, closed=False
+    )
     runner = Runner("candidate", child, Limits(), lambda: None, float("inf"), 1)
     return runner, Channel(theirs)
 
