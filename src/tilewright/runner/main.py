@@ -348,5 +348,6 @@ def main(
             try:
                 channel.send("error", report)
             except FrameError:
-                # Escaped as JSON, it is longer than a frame may be.
-                channel.send("error", {**report, "message": "(too long)", "traceback": []})
+                # The text of a foreign exception may be an object that JSON does not know.
+                unseen = {"message": "(its message cannot be shown)", "traceback": []}
+                channel.send("error", {**report, **unseen})

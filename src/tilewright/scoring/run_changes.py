@@ -110,8 +110,6 @@ def _change(
         return ProblemChange(problem, Change.UNJUDGED, before, after)
     if before.is_correct != after.is_correct:
         change = Change.BECAME_CORRECT if after.is_correct else Change.BROKE
-        if before.verdict == "unjudged" and not after.is_correct:
-            change = Change.SAME
         return ProblemChange(problem, change, before, after)
     ratio = _ratio(before, after) if timed and after.is_correct else None
     if ratio is None:

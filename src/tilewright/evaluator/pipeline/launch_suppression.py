@@ -38,7 +38,7 @@ def trace_kernels(session: EvaluationSession) -> None:
         runner = session.runners.runners["candidate"]
         if not isinstance(runner, GpuRunner):
             return
-        runner.profiled = True
+        runner.profiled, runner.stage = True, Stage.TRACE
         sample = session.judge.sample(session.request.problem.cases[-1], "nominal", 52)
         session.runners.reserve_inputs(runner, sample.slot_bytes)
         session.runners.publish(runner, sample, 0)
@@ -96,6 +96,7 @@ def _profile_own_kernels(
 ) -> tuple[Profile, float]:
     """Return the share of own kernels by the runner's own events, and a call's seconds without."""
     pool, sample = session.runners, session.judge.sample(case, "nominal", 51)
+    runner.stage = Stage.PROFILE
     pool.reserve_inputs(runner, sample.slot_bytes)
     calls = [profiled_call(pool, runner, sample) for _ in range(PROFILED_CALLS)]
     call_s = _median_call_s(session, runner, sample)
@@ -126,8 +127,8 @@ def _may_end_suppressed(session: EvaluationSession) -> bool:
     return session.on_gpu and session.request.candidate.language == "triton"
 
 
-def _suppress_in_place(session: EvaluationSession) -> SuppressedRun | None:
-    """Suppress launches in the candidate's own process; `None`: only a fresh one can tell."""
+def _suppress_in_place(session: EvaluationSession) -> SuppressedRun:
+    """Suppress launches in the candidate's own process, which ends next."""
     pool = session.runners
     runner = pool.runners["candidate"]
     runner.stage = Stage.LAUNCH_SUPPRESSION

@@ -23,11 +23,16 @@ from tilewright.wire.names import allowed_variations
 TOLERANCES = (1e-4, 1e-2)
 """Those that KernelBench published for single and for half precision."""
 LINT_S = 600.0
-"""Seconds for one case: a slow reference is called some dozen times."""
+"""Most seconds for one case: a slow reference is called some dozen times."""
 
 
 def lint(host: DeviceHost, request: EvalRequest, emit: Emit, watch: Callable[[], None]) -> Health:
     """Find out which degenerate answers pass on a problem; the request's candidate is not used."""
+    # The limit of an evaluation is one for candidates.
+    limits = request.limits.model_copy(
+        update={"total_timeout_s": max(request.limits.total_timeout_s, LINT_S)}
+    )
+    request = request.model_copy(update={"limits": limits})
     try:
         return _lint(host, request, emit, watch, alone=False)
     except DeviceCrowded as crowded:
