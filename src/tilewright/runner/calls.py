@@ -17,6 +17,7 @@ import torch
 
 from tilewright.wire.cuda_driver import Block
 from tilewright.wire.names import NUMBERS
+from tilewright.wire.sync_page import MAX_OUTPUTS
 from tilewright.wire.tensors import DTYPES, Arena, build, dtype_name, elements
 
 _clone = torch.Tensor.clone
@@ -41,8 +42,6 @@ Answer = tuple[Any, list[Any], str]
 Span = tuple[int, int]
 """First address of a tensor's bytes, and the first one behind them."""
 
-MAX_OUTPUTS = 64
-"""Outputs of a call that are reported: the bits of a number in the sync page."""
 MAX_DIMENSIONS = 32
 """Sizes of a reported shape; no operator of torch makes more dimensions."""
 

@@ -17,3 +17,5 @@ PERMUTED = 24
 reference's output."""
 OUTPUTS = 64
 """First of the places where the runner writes the address of each output of the call."""
+MAX_OUTPUTS = 64
+"""Most tensors that a call may return: the bits of `PERMUTED`."""

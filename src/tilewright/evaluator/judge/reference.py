@@ -26,6 +26,7 @@ from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import NUMBERS
+from tilewright.wire.sync_page import MAX_OUTPUTS
 
 CUDA_OUT_OF_MEMORY: Final = 2
 """`cudaErrorMemoryAllocation`, the error code of a failed allocation in the CUDA runtime."""
@@ -291,6 +292,9 @@ def run_on(
     model = reference.model
     if model is not None:
         reference.placement.note_kept(memories([*model.parameters(), *model.buffers()]), outputs)
+    if len(outputs) > MAX_OUTPUTS:
+        returned = f"the reference returned {len(outputs)} tensors"
+        raise ProblemFailure(f"{returned}, at most {MAX_OUTPUTS} can be compared")
     if written is None:
         written = _written(reference, args, copies, outputs)
     return [*outputs, *tensors_at(copies, written)], kind

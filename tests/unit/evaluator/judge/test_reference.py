@@ -382,3 +382,13 @@ def test_an_error_of_the_problem_names_its_line():
 def test_a_problem_that_is_loaded_again_leaves_no_further_folder():
     folders = {load(FUNCTION).function.__code__.co_filename for _ in range(3)}
     assert len(folders) == 1
+
+
+@pytest.mark.parametrize("count", [64, 65])
+def test_a_reference_may_return_as_many_tensors_as_a_call_can_report(count):
+    reference = load(f"def reference(x):\n    return [x + n for n in range({count})]\n")
+    if count == 64:
+        assert len(refs.run(reference, [torch.ones(2)], [], 1)[0]) == 64
+        return
+    with pytest.raises(ProblemFailure, match="returned 65 tensors, at most 64"):
+        refs.run(reference, [torch.ones(2)], [], 1)
