@@ -11,6 +11,8 @@ from typing import Any
 from tilewright.evaluator.devices.devices import CPU, Cores, Device
 from tilewright.evaluator.devices.toolchain import installed_versions, toolchain
 from tilewright.records import ReportEnvironment
+from tilewright.records.file_lock import lock
+from tilewright.records.whole_files import write_whole
 from tilewright.wire.frames import Fields
 
 
@@ -31,13 +33,17 @@ def read_by_device(path: Path) -> dict[str, Any]:
 
 
 def write_for_device(path: Path, device: str, value: object) -> None:
-    """Store the value of `device`; others in the file are kept."""
+    """Store the value of `device`; others in the file are kept.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    document = {**read_by_device(path), device: value}
-    # Supervisors of other devices read the same file.
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    made.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
-    made.replace(path)
+    with open(path.with_name(f".{path.name}.lock"), "a", encoding="ascii") as file:
+        # Supervisors of other devices read the same file, and write into it.
+        lock(file)
+        document = {**read_by_device(path), device: value}
+        write_whole(path, json.dumps(document, indent=1, sort_keys=True))
 
 
 def environment(

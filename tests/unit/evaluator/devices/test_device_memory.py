@@ -75,7 +75,7 @@ def test_a_need_is_stored_by_device_and_problem_and_only_grows(tmp_path):
     assert known_need(tmp_path, "one", "tiny") is None
     record_need(tmp_path, "one", "big", 2 * large)
     assert known_need(tmp_path, "one", "big") == 2 * large
-    assert not list(tmp_path.glob(".*"))
+    assert not list(tmp_path.glob(".new-*"))
 
 
 @pytest.mark.parametrize(
