@@ -25,7 +25,7 @@ class Evidence:
     timed_launches: tuple[int, ...] = ()
     """The same for timed calls."""
     right_when_suppressed: bool | None = None
-    """Whether the output is right under launch suppression; `None`: not tried."""
+    """Whether the output is right under launch suppression; `None`: not tried, or not known."""
     mutated: tuple[str, ...] = ()
     """Inputs that the candidate overwrote although the problem does not allow it."""
     misplaced: tuple[OutputMemory, ...] = ()
@@ -35,11 +35,12 @@ class Evidence:
     call_s: float = 0.0
     """Median time of a timed call of the candidate, in the case where it is largest."""
     untimed_cpu_s: float = 0.0
-    """Median CPU seconds outside timed calls, beyond those of the baseline's runner."""
+    """Lower quartile of the CPU seconds outside timed calls, beyond those of the baseline."""
     unfinished_work_s: float = 0.0
     """Seconds of work on a device behind the end of a timed call, beyond what is explained."""
     disturbed: float = 0.0
-    """Median share of a baseline's call that the candidate took: of a core, or of a GPU's time."""
+    """Median share of a baseline's call that the candidate took, of a core or of a GPU's time, in
+    the last case."""
     lacking_weights: tuple[str, ...] = ()
     """Weights of the reference that the candidate does not hold by name or value."""
     passes_with_initial_weights: bool | None = None

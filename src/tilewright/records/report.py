@@ -68,7 +68,7 @@ class Ceilings(Record):
     """Measured ceilings of a device, for the roofline. They are measured once and stored."""
 
     memory_bandwidth_bytes_per_s: float = Field(gt=0)
-    """The larger bandwidth of copying and reading a gigabyte."""
+    """The larger bandwidth of copying and reading a gigabyte, on a CPU 128 MiB."""
     flops_per_s: dict[str, float]
     """Products of large matrices, by precision: `fp32`, `tf32`, `fp16`, `bf16`."""
 

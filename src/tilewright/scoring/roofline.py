@@ -45,7 +45,7 @@ def least_us(work: Work, ceilings: Ceilings) -> tuple[float, Literal["memory", "
 
 
 def roofline_points(report: EvalReport) -> list[RooflinePoint]:
-    """Return a point for each case that was timed on a GPU against the first baseline."""
+    """Return a point for each case that was timed against the first baseline."""
     ceilings = report.ceilings
     if ceilings is None or not report.request.baselines:
         return []

@@ -5,7 +5,7 @@ problem: big_softmax
 expect: rejected
 finding: unfinished_work
 twin: g1_joined_streams.py
-source: robust-evaluation F; DESIGN section 6
+source: robust-evaluation F
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Is an output right? Its error against a float64 oracle, in units of the tolerance.
 
-The tolerance of an element (DESIGN section 5) is the largest of
+The tolerance of an element is the largest of
 
 - 16 x the 99.9th percentile of the reference's error;
 - 16 eps x max(|oracle|, RMS of the oracle's last-dimension slice), eps of the output's dtype;

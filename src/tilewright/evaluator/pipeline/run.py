@@ -94,7 +94,8 @@ def evaluate(
         except InfrastructureError as error:
             # Memory that others held is no failure, and is missing once at most.
             alone = context.alone_reason is not None
-            failures += alone or not isinstance(error, DeviceCrowded)
+            if alone or not isinstance(error, DeviceCrowded):
+                failures += 1
             if failures == MAX_ATTEMPTS:
                 raise
             # Other failures on a GPU may have the same cause.

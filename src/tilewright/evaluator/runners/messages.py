@@ -25,6 +25,7 @@ HIDDEN_MODULE = (
 )
 """Text that a failure adds if a folder that the sandbox does not show has the module."""
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
+# For these torch raises a RuntimeError without a code, so only its text tells them.
 MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 _ALLOCATION = re.compile(r"you tried to allocate (\d{1,30}) bytes")
 """The text of torch about an allocation on a CPU that failed."""

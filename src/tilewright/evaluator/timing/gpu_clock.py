@@ -131,7 +131,8 @@ class CudaEventClock:
             # From now on inputs are made before the call, where several seeds are tried.
             times.gpu.renews_early |= not made.renewed.fresh or tree != layout.tree
             if tree != layout.tree:
-                # The runner has read these inputs under another layout.
+                # The runner has read these inputs under another layout, whose writable places are
+                # not those of this one. Without them an output in an input is copied in this call.
                 places = replace(layout.places, writable=[])
                 known = replace(sample, layout=replace(layout, tree=tree, places=places))
                 return self.call(pool, times, replace(call, sample=known, renewal=None))
