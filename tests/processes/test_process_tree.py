@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.evaluator.processes import process_tree
 from tilewright.evaluator.processes.process_tree import ProcessTree
 
 # A worker of pytest-xdist has one core at times, of which nothing can be taken.
@@ -124,3 +125,13 @@ def test_looking_while_processes_start_and_end_raises_nothing():
         stop.set()
         thread.join()
         made.close()
+
+
+def test_whoever_waits_for_a_stop_leaves_its_core_to_others(tree, monkeypatch):
+    made, _ = tree
+    stopped_at = time.monotonic() + 0.4
+    monkeypatch.setattr(process_tree, "_all_in", lambda *_: time.monotonic() > stopped_at)
+    used_s = time.thread_time()
+    assert made.freeze()
+    assert time.thread_time() - used_s < 0.2
+    made.resume()

@@ -20,14 +20,22 @@ from tilewright.runner import calls
 from tilewright.runner.calls import Answer, Function, PreparedCall, TimedAnswer, Watch
 from tilewright.wire.cuda_driver import Block
 from tilewright.wire.frames import Frame
-from tilewright.wire.sync_page import DONE, GO, OUTPUTS, PERMUTED, READY
+from tilewright.wire.sync_page import (
+    DONE,
+    GO,
+    OUTPUTS,
+    PAUSE_S,
+    PERMUTED,
+    READY,
+    SHARES_CORE,
+)
 
 AnyArena = TypeVar("AnyArena", Any, Block)
 
 _MMAP_MAX, _TRIM_THRESHOLD = -4, -1
 """Parameters of mallopt(3): memory comes from the heap, and stays there when it is freed. Otherwise
 each call would fault its outputs in again, at a time that varies."""
-_clock = time.monotonic
+_clock, _sleep = time.monotonic, time.sleep
 _read = os.read
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
@@ -193,9 +201,11 @@ def grow_heap(size: int) -> None:
 
 def await_release(page: memoryview, sequence: int, wait_s: float) -> None:
     """Report that a call is ready, and spin until the supervisor releases it."""
-    give_up = _clock() + wait_s
+    give_up, shares_core = _clock() + wait_s, page[SHARES_CORE]
     page[READY] = sequence
     while page[GO] != sequence:
+        if shares_core:
+            _sleep(PAUSE_S)
         if _clock() > give_up:
             raise TimeoutError("ready, but never released")
 

@@ -7,6 +7,7 @@ import itertools
 import os
 import select
 import sys
+import threading
 import time
 
 import pytest
@@ -15,6 +16,7 @@ import torch
 from tests.unit.runner.test_main import outputs, value
 from tilewright.evaluator.judge.memory_map import MemoryMap
 from tilewright.runner import calls, host_memory
+from tilewright.wire.sync_page import GO, SHARES_CORE
 from tilewright.wire.tensors import build
 
 pytestmark = pytest.mark.usefixtures("runner_folder")
@@ -252,3 +254,14 @@ def work(x):
         assert sys.modules["candidate"].last() is not None
         assert value(runner, frame, x).tolist() == [7.0, 7.0]
         assert not value(runner, frame, flag, 1)
+
+
+def test_a_runner_without_a_core_of_its_own_sleeps_until_it_is_released():
+    page = memoryview(bytearray(4096)).cast("Q")
+    page[SHARES_CORE] = 1
+    release = threading.Timer(0.4, lambda: page.__setitem__(GO, 7))
+    release.start()
+    used_s = time.thread_time()
+    host_memory.await_release(page, 7, 20.0)
+    assert time.thread_time() - used_s < 0.2
+    release.join()

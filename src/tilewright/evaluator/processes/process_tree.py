@@ -15,6 +15,10 @@ NO_PROCESSES_TIMEOUT_S = 2.0
 STOPPED_S = 10.0
 """Seconds within which SIGSTOP must stop all threads. A thread first ends its call of the kernel.
 On a busy machine it waits for a core before that: 2 s were too few at a load of 11."""
+SPINNING_S, PAUSE_S = 1e-3, 5e-5
+"""Seconds for which the caller looks without a pause, since a thread that has a core stops within
+50 us, and seconds between two looks after that. A thread may need the caller's own core to stop,
+and the scheduler may leave that core to a caller that spins for more than 10 s."""
 _STOPPED, _ENDED = b"TtZX", b"ZX"
 """States of a thread in /proc/PID/stat."""
 _REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17
@@ -126,10 +130,13 @@ class ProcessTree:
             self.refresh()
             for pid in self.pids[1:]:
                 _signal(pid, signal.SIGSTOP)
-        limit = time.monotonic() + STOPPED_S
+        begun = time.monotonic()
         while not self.is_stopped():
-            if time.monotonic() > limit:
+            elapsed_s = time.monotonic() - begun
+            if elapsed_s > STOPPED_S:
                 return False
+            if elapsed_s > SPINNING_S:
+                time.sleep(PAUSE_S)
         return True
 
     def pin_main_thread(self, cores: tuple[int, ...]) -> None:

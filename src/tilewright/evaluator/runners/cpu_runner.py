@@ -103,8 +103,14 @@ class Runner:
         self._sequence = 0
         self._next_look = 0.0
         self._cpu_before = 0.0
+        self._shares_core = False
         self._poll = select.poll()
         self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
+
+    def share_core(self) -> None:
+        """Sleep where the runner or its supervisor would spin: they have one core together."""
+        self._shares_core = True
+        self.page.flags[sync_page.SHARES_CORE] = 1
 
     def serve(self, watch: Callable[[], None], deadline: float) -> None:
         """Go on in another evaluation, with its client and deadline."""
@@ -307,6 +313,12 @@ class Runner:
             if time.monotonic() > limit:
                 raise self.late()
             self._watch()
+            self._leave_core()
+
+    def _leave_core(self) -> None:
+        """Let the runner go on if it has the supervisor's own core."""
+        if self._shares_core:
+            time.sleep(sync_page.PAUSE_S)
 
     def _watch(self) -> None:
         """Check that the client is there, time is left, and memory is within its limit."""

@@ -102,6 +102,7 @@ class GpuRunner(Runner):
             if time.monotonic() > limit:
                 return False
             self._watch()
+            self._leave_core()
         return True
 
     def result(self) -> Result:

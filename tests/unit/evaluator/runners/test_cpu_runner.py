@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 import os
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -344,5 +346,18 @@ def test_a_runner_that_hides_its_memory_has_failed():
         runner.reserve_inputs(4096)
     assert ended.value.outcome.message == "it sent no descriptors of its memory"
     assert len(os.listdir("/proc/self/fd")) == before
+    runner.close()
+    peer.close()
+
+
+def test_a_supervisor_without_a_core_of_its_own_sleeps_while_its_runner_works():
+    runner, peer = connected()
+    runner.share_core()
+    done = threading.Timer(0.4, lambda: runner.page.flags.__setitem__(sync_page.DONE, 1))
+    done.start()
+    used_s = time.thread_time()
+    runner._spin(sync_page.DONE, 1, time.monotonic() + 20)
+    assert time.thread_time() - used_s < 0.2
+    done.join()
     runner.close()
     peer.close()
