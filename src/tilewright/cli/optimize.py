@@ -23,7 +23,7 @@ from tilewright.cli.options import (
     setting,
     switch,
 )
-from tilewright.cli.output import print_line
+from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
 from tilewright.cli.run_output import check_resumed, check_unchanged, resumed_run, run_progress
@@ -201,7 +201,10 @@ def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]
     seeds = stored_candidates(earlier, problems, settings.loop.warm_start)
     folder = create_run(settings.runs, config.dump(settings))
     write_seeds(folder, seeds)
-    write_examples(folder, examples(earlier, problems))
+    skipped: list[str] = []
+    shown = examples(earlier, problems, settings.loop.document_tokens, skipped.append)
+    print_skipped(skipped)
+    write_examples(folder, shown)
     return run_state.begin_session(folder, begun, problems, settings), settings, policy
 
 

@@ -6,7 +6,7 @@ candidate takes the place of a model's reply, so that it is judged as any other 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -85,11 +85,19 @@ def stored_candidates(
 
 
 def examples(
-    earlier: Sequence[EarlierCandidate], problems: Sequence[Problem]
+    earlier: Sequence[EarlierCandidate],
+    problems: Sequence[Problem],
+    most_tokens: int,
+    left_out: Callable[[str], None],
 ) -> dict[str, KnowledgeModule]:
-    """Return the fastest candidate of each other problem as a document that prompts may show."""
+    """Return the fastest candidate of each other problem as a document that prompts may show.
+
+    A candidate of more than `most_tokens` makes way for the next one, since no prompt could show
+    it. `left_out` receives a line for each problem all of whose candidates are larger.
+    """
     own = {problem.digest() for problem in problems}
     found: dict[str, KnowledgeModule] = {}
+    larger: dict[str, str] = {}
     for item in earlier:
         name = f"examples/{item.problem[:16]}"
         if item.problem in own or name in found:
@@ -106,7 +114,18 @@ def examples(
             f"{fenced(item.code, TAGS.get(item.language, 'python'))}\n"
         )
         source = f"---\n{yaml.safe_dump(header)}---\n{text}"
-        found[name] = read_module(name, source, item.origin)
+        module = read_module(name, source, item.origin)
+        if module.tokens <= most_tokens:
+            found[name] = module
+        else:
+            larger.setdefault(
+                name,
+                f"the example {item.title} of {item.origin}: it has about {module.tokens} tokens, "
+                f"and the limit is {most_tokens}; raise loop.document_tokens to show it",
+            )
+    for name, text in larger.items():
+        if name not in found:
+            left_out(text)
     return found
 
 

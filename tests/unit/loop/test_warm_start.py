@@ -41,6 +41,11 @@ def candidates(*folders):
     return earlier_candidates([str(folder) for folder in folders], Path("nowhere"))
 
 
+def shown(found, problems):
+    """Return the examples for prompts with the default limit, which leaves out none of these."""
+    return examples(found, problems, load(environ={}).loop.document_tokens, pytest.fail)
+
+
 def test_the_fastest_different_correct_candidates_are_taken(tmp_path):
     folder = earlier(tmp_path)
     found = stored_candidates(candidates(folder), [PROBLEM], 5)
@@ -54,20 +59,35 @@ def test_a_candidate_of_another_problem_is_not_taken(tmp_path):
     other = find_problem("layernorm")
     found = candidates(earlier(tmp_path))
     assert stored_candidates(found, [other], 5) == []
-    (module,) = examples(found, [other]).values()
+    (module,) = shown(found, [other]).values()
     assert found[0].title in module.header.title
     assert found[0].code.strip() in module.text
-    assert examples(found, [PROBLEM]) == {}
+    assert shown(found, [PROBLEM]) == {}
 
 
 def test_prompts_of_a_run_show_candidates_of_other_problems(tmp_path):
     other, run = find_problem("layernorm"), tmp_path / "new"
     run.mkdir()
-    write_examples(run, examples(candidates(earlier(tmp_path)), [other]))
+    write_examples(run, shown(candidates(earlier(tmp_path)), [other]))
     library = open_library(load(environ={}).loop, [other], "none", run)
     assert library is not None
     (digest,) = library.choose(Ask(id="a", problem=other.id, instruction="torch softmax"), {})
     assert "another problem" in library.document(digest).title
+
+
+def test_an_example_that_no_prompt_can_show_makes_way_for_a_smaller_one(tmp_path):
+    other, run, most = find_problem("layernorm"), tmp_path / "new", 2500
+    run.mkdir()
+    (small,) = candidates(earlier(tmp_path))[:1]
+    large = small.model_copy(update={"code": "x = 1\n" * 20_000, "speedup": 99.0})
+    said: list[str] = []
+    (module,) = examples([large, small], [other], most, said.append).values()
+    assert small.code.strip() in module.text
+    assert said == []
+    write_examples(run, examples([large], [other], most, said.append))
+    assert open_library(load(environ={}).loop, [other], "none", run) is None
+    (line,) = said
+    assert "raise loop.document_tokens" in line
 
 
 def test_the_candidates_of_home_are_those_that_were_kept(tmp_path):
