@@ -25,6 +25,7 @@ from tilewright.records import Problem, Protocol, Rules
 from tilewright.records.base import Record, digest_text
 from tilewright.records.events import EvalSummary
 from tilewright.records.field_faults import first_fault
+from tilewright.records.outcome import Verdict
 
 MAX_BYTES = 4 << 20
 """Most bytes of the compressed file: a study moves between machines as a few small files."""
@@ -34,6 +35,9 @@ UNPACKED = 256
 """Bytes that are unpacked at once."""
 SYNTHETIC = "synthetic"
 """The evaluator of verdicts that a formula computed, and the beginning of its device's name."""
+
+WORST_FIRST: tuple[Verdict, ...] = ("rejected", "incorrect", "failed", "correct", "unjudged")
+"""The verdicts in the order in which one replaces another of the same program."""
 
 
 class StoreKey(Record):
@@ -166,6 +170,17 @@ class VerdictStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             fresh.write_bytes(data)
             fresh.replace(self.path)
+
+
+def agreeing(evaluations: tuple[EvalSummary, ...]) -> tuple[EvalSummary, ...]:
+    """Return the evaluations of one program that a store may hold together: those of one verdict.
+
+    If the verdicts differ, only those of the worst one stay: a program that is correct now and
+    then is not correct. `unjudged` says nothing of a program, so any other verdict replaces it.
+    """
+    made = {item.verdict for item in evaluations}
+    worst = next((verdict for verdict in WORST_FIRST if verdict in made), None)
+    return tuple(item for item in evaluations if item.verdict == worst)
 
 
 def chosen(evaluations: tuple[EvalSummary, ...], ask_id: str) -> EvalSummary:
