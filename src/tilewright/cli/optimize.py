@@ -63,7 +63,10 @@ MAY_CHANGE = (
     *("model.device", "eval.device", "loop.dispatcher", "loop.log"),
 )
 """Settings that a resumed run may change, by the beginning of their path."""
-FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
+FIXED = (
+    *("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file"),
+    "warm_start",
+)
 """Options that a resumed run may not be given."""
 SHOWN = ("verdict", "speedup", "speedup_low", "speedup_high")
 STOPPED = {
