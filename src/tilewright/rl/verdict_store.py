@@ -21,11 +21,11 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.loop.estimates import WORST_FIRST
 from tilewright.records import Problem, Protocol, Rules
 from tilewright.records.base import Record, digest_text
 from tilewright.records.events import EvalSummary
 from tilewright.records.field_faults import first_fault
-from tilewright.records.outcome import Verdict
 
 MAX_BYTES = 4 << 20
 """Most bytes of the compressed file: a study moves between machines as a few small files."""
@@ -35,9 +35,6 @@ UNPACKED = 256
 """Bytes that are unpacked at once."""
 SYNTHETIC = "synthetic"
 """The evaluator of verdicts that a formula computed, and the beginning of its device's name."""
-
-WORST_FIRST: tuple[Verdict, ...] = ("rejected", "incorrect", "failed", "correct", "unjudged")
-"""The verdicts in the order in which one replaces another of the same program."""
 
 
 class StoreKey(Record):
@@ -179,7 +176,7 @@ def agreeing(evaluations: tuple[EvalSummary, ...]) -> tuple[EvalSummary, ...]:
     then is not correct. `unjudged` says nothing of a program, so any other verdict replaces it.
     """
     made = {item.verdict for item in evaluations}
-    worst = next((verdict for verdict in WORST_FIRST if verdict in made), None)
+    worst = next((verdict for verdict in WORST_FIRST if verdict in made), "unjudged")
     return tuple(item for item in evaluations if item.verdict == worst)
 
 
