@@ -11,9 +11,11 @@ from tests.unit.loop.test_rollout import PROBLEM, numbered, play
 from tilewright.config import load
 from tilewright.errors import ConfigError
 from tilewright.loop.candidate_store import keep
+from tilewright.loop.history import RecordedHistory
 from tilewright.loop.policies.choosing import choose
 from tilewright.loop.policies.scripted import Scripted
 from tilewright.loop.shown_documents import open_library
+from tilewright.loop.strategies.base import FixedList
 from tilewright.loop.warm_start import (
     StoredCandidate,
     WarmStart,
@@ -115,17 +117,39 @@ def test_stored_candidates_answer_the_first_requests_of_each_trajectory(tmp_path
     run.mkdir()
     write_seeds(run, seeds)
     assert read_seeds(run) == seeds
-    policy = WarmStart(Scripted(lambda *_: "the model"), read_seeds(run))
-    first = [
-        policy.answer((), Ask(id=f"{sample}.{turn}", problem=PROBLEM.id, sample=sample, turn=turn))
+    asks = [
+        Ask(id=f"{sample}.{turn}", problem=PROBLEM.id, sample=sample, turn=turn)
         for sample in range(2)
         for turn in range(2)
     ]
+    history = RecordedHistory(FixedList(asks))
+    policy = WarmStart(Scripted(lambda *_: "the model"), read_seeds(run), history.snapshots)
+    first = [policy.answer((), ask) for ask in history.ask(4)]
     said = ["the model" if reply.text == "the model" else "stored" for reply in first]
     assert said == (["stored", "the model"] * 2 if seeds else ["the model"] * 4)
     assert seeds, "the earlier run has a correct candidate"
     assert first[0].model.startswith("from: earlier ")
     assert first[0].reply_tokens == 0
+
+
+def test_choices_and_demanded_changes_take_no_place_of_a_stored_candidate():
+    seeds = [
+        StoredCandidate(problem="p", code=code, language="torch", origin="r") for code in "xy"
+    ]
+    asks = [
+        Ask(id="begin", problem="p"),
+        Ask(id="choose", problem="p", turn=1, role="choose", choices=("one", "two")),
+        Ask(id="act", problem="p", turn=2, form="action", parents=("begin",)),
+        Ask(id="patch", problem="p", turn=3, form="patch", parents=("begin",)),
+        Ask(id="go on", problem="p", turn=4, parents=("begin",)),
+        Ask(id="last", problem="p", turn=5),
+    ]
+    history = RecordedHistory(FixedList(asks))
+    policy = WarmStart(Scripted(lambda *_: "the model"), seeds, history.snapshots)
+    said = {ask.id: policy.answer((), ask).text for ask in history.ask(len(asks))}
+    assert "x" in said.pop("begin")
+    assert "y" in said.pop("go on")
+    assert set(said.values()) == {"the model"}
 
 
 class Scorer(Scripted):
@@ -138,9 +162,9 @@ class Scorer(Scripted):
 def test_a_model_with_log_probabilities_keeps_them_with_stored_candidates():
     seeds = [StoredCandidate(problem="p", code="x", language="cpp", origin="r")]
     for given in ([], seeds):
-        policy = with_seeds(Scorer(lambda *_: "words"), given)
+        policy = with_seeds(Scorer(lambda *_: "words"), given, {})
         asked = Ask(id="a", problem="p", role="choose", choices=("one", "two"))
         _, choice = choose(policy, [], asked)
         assert choice.logprobs == ((-1.0,), (-2.0,))
-    plain = with_seeds(Scripted(lambda *_: "2"), seeds)
+    plain = with_seeds(Scripted(lambda *_: "2"), seeds, {})
     assert choose(plain, [], asked)[1].taken == 1
