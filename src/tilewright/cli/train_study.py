@@ -73,9 +73,14 @@ def study(
 
 def _run(config: Any, target: Path, minutes: int, *, as_json: bool) -> int:  # noqa: ANN401 - lazy
     until = time.monotonic() + 60 * minutes
-    stages, log = _module(STAGES), _module(LOG)
     opened = _module(FOLDERS).open_study(target, config)
-    stages.check_study(opened)
+    _module(STAGES).check_study(opened)
+    with _module(RUNNER).held(opened.path):
+        return _continued(opened, until, as_json=as_json)
+
+
+def _continued(opened: Any, until: float, *, as_json: bool) -> int:  # noqa: ANN401 - lazy
+    stages, log = _module(STAGES), _module(LOG)
     with Progress(f"study {opened.config.name}") as progress:
         try:
             done = stages.run_stages(opened, until, lambda text: progress("stage", {"stage": text}))

@@ -23,10 +23,9 @@ def run_scaling(folder: StudyFolder) -> dict[str, Figures]:
         ConfigError: the study has no test-time scaling, or its arm has no model yet.
         InfrastructureError: the judge fails.
     """
-    section = folder.config.scaling
-    if section is None:
+    section, arm = folder.config.scaling, folder.scaled_arm
+    if section is None or arm is None:
         raise ConfigError(f"{folder.path}: the settings of this study have no section `scaling`")
-    arm = folder.arm(section.arm, 0)
     model = finished_model(arm)
     if model is None:
         raise ConfigError(f"{arm} has no trained model yet; run train study first")
