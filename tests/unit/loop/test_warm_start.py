@@ -133,9 +133,7 @@ def test_stored_candidates_answer_the_first_requests_of_each_trajectory(tmp_path
 
 
 def test_choices_and_demanded_changes_take_no_place_of_a_stored_candidate():
-    seeds = [
-        StoredCandidate(problem="p", code=code, language="torch", origin="r") for code in "xy"
-    ]
+    seeds = [StoredCandidate(problem="p", code=code, language="torch", origin="r") for code in "xy"]
     asks = [
         Ask(id="begin", problem="p"),
         Ask(id="choose", problem="p", turn=1, role="choose", choices=("one", "two")),

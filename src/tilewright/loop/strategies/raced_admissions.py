@@ -5,7 +5,7 @@ false elite led all islands for 50 generations (its issue 119). The strategy get
 the race, with the mean of the trials that did not select the candidate.
 
 A limit: the strategy gets each turn once. So it keeps the score that the old best had before a
-later race, also if the trials of that race show that the score was luck.
+later race, even if the trials of this race refute that score.
 """
 
 from __future__ import annotations
