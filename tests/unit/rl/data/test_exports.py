@@ -15,8 +15,7 @@ from tilewright.loop.run_state import lines_of
 from tilewright.loop.table_input import RowWriter, read_rows
 from tilewright.problems.loader import find_problem
 from tilewright.records import Problem
-from tilewright.records.event_log import EventLog, read_events, turns_of
-from tilewright.records.events import TurnFinished
+from tilewright.records.event_log import read_events
 from tilewright.reports.turn_view import Turns
 from tilewright.rl.data.exports import ExportPlan, Selection, export
 from tilewright.rl.data.imports import import_rows
@@ -85,22 +84,6 @@ def test_a_turn_row_has_prompt_reply_and_every_reward(tmp_path):
     assert set(rows[1]["rewards"].values()) == {None}
     assert rows[2]["rewards"]["tilewright"] == pytest.approx(2.36)
     assert rows[0]["completion"][0]["content"].startswith("<think>why</think>answer 0")
-
-
-@pytest.mark.parametrize("kind", ["turns", "steps", "groups"])
-def test_a_turn_that_was_judged_again_is_exported_once_with_its_last_verdict(tmp_path, kind):
-    run = a_run(tmp_path / "run")
-    before, lost = exported(run, kind), turns_of(read_events(run))[1]
-    judgement = lost.judgements[0].model_copy(update={"verdict": "correct", "speedup": 7.0})
-    with EventLog(run) as log:
-        log.append(TurnFinished(turn=lost.model_copy(update={"judgements": (judgement,)})))
-    after = exported(run, kind)
-    names = [row["id"] for row in after]
-    assert len(names) == len(set(names))
-    assert {row["id"] for row in before} <= set(names)
-    answers = [answer for row in after for answer in row.get("answers", [row])]
-    (again,) = [answer for answer in answers if answer["id"] == lost.ask.id]
-    assert (again["verdict"], again["speedup"]) == ("correct", 7.0)
 
 
 def test_a_row_of_a_trajectory_is_one_conversation(tmp_path):
