@@ -32,6 +32,13 @@ class DiskFull(ConfigError):
     retryable = True
 
 
+class DiskFailed(ConfigError):
+    """The disk or its server failed; no setting is wrong, and the same command may work later."""
+
+    exit_code = 4
+    retryable = True
+
+
 class TooLarge(ConfigError):
     """A submission is larger than the server accepts; send it in parts."""
 
@@ -86,6 +93,8 @@ MAX_COMPARED = 200
 """Most characters of a name that is compared with known ones."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """Numbers of the system for a disk that is full, or whose share for this user is."""
+FAILED_DISK = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
+"""Numbers of the system for a disk, or a server of files, that does not do its work."""
 _SYSTEM_REASONS = {
     errno.ENOENT: "no such file or folder",
     errno.EISDIR: "a folder, not a file",
@@ -148,10 +157,13 @@ def writing(what: object) -> Iterator[None]:
 
     Raises:
         DiskFull: the disk has no room.
+        DiskFailed: the disk or its server failed.
         ConfigError: the file cannot be written for any other reason.
     """
     try:
         yield
     except OSError as error:
         kind = DiskFull if error.errno in NO_ROOM else ConfigError
+        if error.errno in FAILED_DISK:
+            kind = DiskFailed
         raise kind(f"{what}: cannot be written: {reason_of(error)}") from error

@@ -126,14 +126,14 @@ class Dying(SynthWorld):
         self.left = count
         self.raises = raises
 
-    def evaluate(self, draft, problem, text=""):
+    def evaluate(self, draft, problem):
         self.left -= 1
         if self.left >= 0:
-            return super().evaluate(draft, problem, text)
+            return super().evaluate(draft, problem)
         if self.raises:
             raise InfrastructureError("the judge is gone")
         said = EvalSummary(protocol="strict", verdict="unjudged", reason="the judge is gone")
-        return super().evaluate(draft, problem, text).model_copy(update={"judgements": (said,)})
+        return super().evaluate(draft, problem).model_copy(update={"judgements": (said,)})
 
 
 @pytest.mark.parametrize("raises", [True, False])

@@ -41,8 +41,8 @@ def trained(place, name, *changes):
 class Strict(SynthWorld):
     """Rejects the first replies of a prompt, which would have been fast, and fails the others."""
 
-    def evaluate(self, draft, problem, text=""):
-        turn = super().evaluate(draft, problem, text)
+    def evaluate(self, draft, problem):
+        turn = super().evaluate(draft, problem)
         hack = EvalSummary(
             protocol="strict",
             verdict="rejected",

@@ -106,9 +106,9 @@ def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(place, wh
 class Wrong(SynthWorld):
     """Judges every reply to be wrong."""
 
-    def evaluate(self, draft, problem, text=""):
+    def evaluate(self, draft, problem):
         said = EvalSummary(protocol="strict", verdict="incorrect")
-        return super().evaluate(draft, problem, text).model_copy(update={"judgements": (said,)})
+        return super().evaluate(draft, problem).model_copy(update={"judgements": (said,)})
 
 
 @pytest.mark.reads_settings

@@ -87,11 +87,11 @@ class Failing(SynthWorld):
 
     left = 20
 
-    def evaluate(self, draft, problem, text=""):
+    def evaluate(self, draft, problem):
         self.left -= 1
         if self.left < 0:
             raise InfrastructureError("the judge is gone")
-        return super().evaluate(draft, problem, text)
+        return super().evaluate(draft, problem)
 
 
 def test_the_command_that_resumes_is_named_once_replies_were_sampled(place, tmp_path, monkeypatch):

@@ -96,9 +96,9 @@ def test_a_finished_run_continues_with_more_steps(place, whole):
 class Even(SynthWorld):
     """Judges every reply to be wrong, as those of a collapsed model."""
 
-    def evaluate(self, draft, problem, text=""):
+    def evaluate(self, draft, problem):
         said = EvalSummary(protocol="strict", verdict="incorrect")
-        return super().evaluate(draft, problem, text).model_copy(update={"judgements": (said,)})
+        return super().evaluate(draft, problem).model_copy(update={"judgements": (said,)})
 
 
 @pytest.mark.reads_settings
@@ -137,8 +137,8 @@ class Ranked(SynthWorld):
     def __init__(self, marks):
         self.marks = marks
 
-    def evaluate(self, draft, problem, text=""):
-        turn = super().evaluate(draft, problem, text)
+    def evaluate(self, draft, problem):
+        turn = super().evaluate(draft, problem)
         if not draft.ask.id.startswith("score"):
             return turn
         right = self.marks[int(draft.ask.id[5:10])]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from tilewright.errors import ConfigError, DiskFull, writing
+from tilewright.errors import ConfigError, DiskFailed, DiskFull, writing
 
 
 def test_a_full_disk_has_the_status_of_a_fault_of_the_machine():
@@ -14,6 +15,13 @@ def test_a_full_disk_has_the_status_of_a_fault_of_the_machine():
     with pytest.raises(DiskFull, match="log: cannot be written: no space") as found, writing("log"):
         full.write_text("a line")
     assert found.value.exit_code == 4
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT])
+def test_a_failing_disk_is_no_wrong_setting_either(number):
+    with pytest.raises(DiskFailed, match="log: cannot be written") as found, writing("log"):
+        raise OSError(number, "failed")
+    assert (found.value.exit_code, found.value.retryable) == (4, True)
 
 
 def test_any_other_file_that_cannot_be_written_is_a_wrong_setting(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from itertools import islice
 from typing import Any, cast
 
 import click
@@ -18,12 +17,12 @@ from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show_result
 from tilewright.cli.render_bench import bench_view, rates_document, rates_text, turn_text
-from tilewright.cli.run_output import check_resumed, resumed_run, run_progress
+from tilewright.cli.run_output import check_resumed, check_unchanged, resumed_run, run_progress
 from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.integrations.run_loggers import check_loggers, logged
 from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
-from tilewright.loop.budget import usage_of
+from tilewright.loop.budget import UsageMeter, usage_of
 from tilewright.loop.driver import drive
 from tilewright.loop.existing_answers import read_answers
 from tilewright.loop.rollout_environment import judged
@@ -41,7 +40,13 @@ from tilewright.scoring.strategy_table import strategy_table
 from tilewright.scoring.summary import summary_of, weak_problems
 
 PROTOCOLS = ("strict", "official")
-FIXED = ("problems", "candidates", "protocols", "language", "device", "out", "file")
+FIXED = (
+    *("problems", "candidates", "protocols", "language", "device", "out", "file"),
+    # It names a model's first candidates, and here no model writes any.
+    "warm_start",
+)
+MAY_CHANGE = ("home", "runs", "executor", "host", "eval.device", "loop.log")
+"""Settings that a resumed run of files may change, by the beginning of their path."""
 
 
 @click.command("bench")
@@ -77,6 +82,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         return _of_model(given)
     if given["resumed"]:
         folder, settings = resumed_run(given, FIXED)
+        recorded = config.load(folder / "run.yaml", recorded=True)
+        check_unchanged(folder, recorded, settings, MAY_CHANGE)
         run = resume(folder)
         check_resumed(folder, run.begun, one_model(settings))
     else:
@@ -117,8 +124,12 @@ def _of_model(given: dict[str, Any]) -> int:
             "--model writes its own candidates, under one protocol: leave out --candidates, and "
             "give --set eval.protocol=official instead of --protocol"
         )
+    if given["workers"] > 1:
+        raise ConfigError(
+            "--workers is for candidates of --candidates; with a model give --max-concurrency N"
+        )
     run, settings, policy = opened({**given, "problem": given["problems"]}, "bench")
-    ended, turns = SearchResult(), list(run.finished)
+    ended, turns, made_here = SearchResult(), list(run.finished), UsageMeter()
     meter, before = ThroughputMeter(), len(turns)
     with (
         closing(policy),
@@ -127,9 +138,13 @@ def _of_model(given: dict[str, Any]) -> int:
         logged(run.folder, settings.loop.log, progress.note),
         closing(play(run, settings, policy, _followed(progress, meter), ended, models)) as played,
     ):
-        for turn in islice(played, given["max_candidates"]):
+        for turn in played:
             turns.append(turn)
+            made_here.add(turn)
             progress.note(turn_text(turn))
+            # A turn that only chooses or advises is no evaluation.
+            if made_here.spent.trials == given["max_candidates"]:
+                break
     made = meter.read()
     weak = weak_problems(turns).union(run.begun.unsound_problems)
     spent = usage_of(turns).model_dump()

@@ -17,7 +17,7 @@ from tilewright.cli import options
 from tilewright.cli.data_family import TARGET_HELP, conversations, family, verdicts
 from tilewright.cli.options import choice, load_settings, option, repeated, switch
 from tilewright.cli.output import Skipped, print_line
-from tilewright.cli.progress import Progress
+from tilewright.cli.progress import Progress, counting
 from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.table_input import read_rows
@@ -25,10 +25,6 @@ from tilewright.records.run_folder import create_run
 from tilewright.rl.data import drkernel_rows, exports
 from tilewright.rl.data.card import card_text, check_folder, write_card
 from tilewright.rl.data.imports import import_rows
-
-PROGRESS_ROWS = 1000
-"""Rows between two updates of the progress line."""
-
 
 FORMAT_HELP = (
     "Of turns: turns (a prompt and a reply each) or sft (conversations with weights). Of problems: "
@@ -96,7 +92,7 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     )
     named = Skipped()
     with Progress("export") as progress:
-        done = exports.export(plan, named, _counting(progress, "export"))
+        done = exports.export(plan, named, counting(progress, "export", "read"))
     named.rest()
     if given["as_json"]:
         click.echo(json.dumps(_document(plan, done), indent=1))
@@ -161,7 +157,7 @@ def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
             raise ConfigError(f"{source}: no such file")
     folder, named = create_run(settings.runs, config.dump(settings)), Skipped()
     with Progress("import") as progress:
-        rows = _counted(sources, named, _counting(progress, "import"))
+        rows = _counted(sources, named, counting(progress, "import", "read"))
         name = ", ".join(Path(source).name for source in sources)
         done = import_rows(rows, folder, name, given["kind"], named)
     named.rest()
@@ -189,11 +185,3 @@ def _counted(
         except RecordError as error:
             # A file that is damaged as a whole is skipped like a row.
             left_out(str(error))
-
-
-def _counting(progress: Progress, verb: str) -> Callable[[int], None]:
-    def count(number: int) -> None:
-        if number % PROGRESS_ROWS == 0:
-            progress.about(f"{verb}, {number} read")
-
-    return count

@@ -15,7 +15,7 @@ from tilewright import config
 from tilewright.cli import options
 from tilewright.cli.options import choice, load_settings, number, option, repeated
 from tilewright.cli.output import print_line
-from tilewright.cli.progress import Progress
+from tilewright.cli.progress import Progress, counting
 from tilewright.errors import ConfigError, suggestion
 from tilewright.families.nano.compositions import FAMILY
 from tilewright.families.nano.program_text import canonical
@@ -53,9 +53,11 @@ def family(name: str, target: str, extent: family_rows.Extent, as_json: bool) ->
     NAME is nano, nano/train, nano/held_out or one problem of it. The programs were not judged.
     """
     group, count = _group(name)
-    with RowWriter(Path(target), family_rows.SHAPE) as rows:
+    with RowWriter(Path(target), family_rows.SHAPE) as rows, Progress("family") as progress:
+        written = counting(progress, "family", "written")
         for row in family_rows.family_rows(group, extent):
             rows.write(row)
+            written(rows.count)
     _say(as_json, target, rows.count, f"{rows.count} programs for {count} problems in {target}")
     return 0
 
@@ -87,16 +89,19 @@ def conversations(
     """
     group, _ = _group(name)
     mix = _mix(changes)
-    known = (
-        synthetic_store(Path(SYNTHETIC), group)
-        if store == SYNTHETIC
-        else VerdictStore.read(Path(store))
-    )
     shape = {"id": "string", "problem": "string", "messages": family_rows.SHAPE["messages"]}
-    with RowWriter(Path(target), shape) as rows:
+    with Progress("conversations", now="reading the verdicts") as progress:
+        known = (
+            synthetic_store(Path(SYNTHETIC), group)
+            if store == SYNTHETIC
+            else VerdictStore.read(Path(store))
+        )
         counts = {"count": count, "turns": turns, "seed": seed}
-        for row in cold_start(group, known, mix, **counts, extent=given["extent"]):
-            rows.write(row)
+        written = counting(progress, "conversations", "written")
+        with RowWriter(Path(target), shape) as rows:
+            for row in cold_start(group, known, mix, **counts, extent=given["extent"]):
+                rows.write(row)
+                written(rows.count)
     computed = " from synthetic verdicts" if known.key.is_synthetic else ""
     _say(given["as_json"], target, rows.count, f"{rows.count} conversations{computed} in {target}")
     return 0

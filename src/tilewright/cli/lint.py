@@ -19,11 +19,12 @@ from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show_result, table
 from tilewright.config import LOCAL, Config
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Candidate, Problem
 from tilewright.records.problem_lint import Health, is_weak, memory_of, published_name
+from tilewright.records.whole_files import write_whole
 from tilewright.scoring.report_text import cut, engineering, short_time
 
 MAX_NAME = 100
@@ -80,8 +81,8 @@ def _healths(problems: list[Problem], settings: Config, *, relint: bool) -> Iter
             placeholder = Candidate(language="torch", files=(problem.source,), entry=problem.entry)
             request = build_request(placeholder, problem, settings)
             known = executor.lint(request, progress)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(known.to_json(indent=1), encoding="utf-8")
+            with writing(path):
+                write_whole(path, known.to_json(indent=1))
         return known
 
     with executor, Progress("lint") as progress, ThreadPoolExecutor(max(len(devices), 1)) as pool:

@@ -23,7 +23,7 @@ from tilewright.cli.options import (
     setting,
     switch,
 )
-from tilewright.cli.output import print_line
+from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
 from tilewright.cli.run_output import check_resumed, check_unchanged, resumed_run, run_progress
@@ -63,7 +63,10 @@ MAY_CHANGE = (
     *("model.device", "eval.device", "loop.dispatcher", "loop.log"),
 )
 """Settings that a resumed run may change, by the beginning of their path."""
-FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
+FIXED = (
+    *("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file"),
+    "warm_start",
+)
 """Options that a resumed run may not be given."""
 SHOWN = ("verdict", "speedup", "speedup_low", "speedup_high")
 STOPPED = {
@@ -201,7 +204,10 @@ def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]
     seeds = stored_candidates(earlier, problems, settings.loop.warm_start)
     folder = create_run(settings.runs, config.dump(settings))
     write_seeds(folder, seeds)
-    write_examples(folder, examples(earlier, problems))
+    skipped: list[str] = []
+    shown = examples(earlier, problems, settings.loop.document_tokens, skipped.append)
+    print_skipped(skipped)
+    write_examples(folder, shown)
     return run_state.begin_session(folder, begun, problems, settings), settings, policy
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from tilewright.cli.lint import command as lint_command
 from tilewright.cli.options import JSON, SETTINGS, load_settings, option, usable_home
 from tilewright.cli.output import print_line, print_skipped, printable
+from tilewright.cli.progress import Progress
 from tilewright.cli.render import facts, show, show_result, table
 from tilewright.cli.usage_errors import CommandGroup
 from tilewright.errors import ProblemError
@@ -110,7 +111,10 @@ def import_set(name: str, source: str | None, revision: str | None, **given: Any
     """
     home = usable_home(load_settings(given))
     chosen = imported_sets.problem_set(name)
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Progress(f"import of {name}", now="reading") as progress,
+    ):
         if source is not None:
             path, kept = Path(source), revision or "local"
             if not path.exists():
@@ -118,7 +122,7 @@ def import_set(name: str, source: str | None, revision: str | None, **given: Any
         elif chosen.hub is None:
             raise ProblemError(f"{name}: {imported_sets.how_to_import(name)}")
         else:
-            print_line(f"fetching {chosen.hub.dataset}")
+            progress.note(f"fetching {chosen.hub.dataset}")
             path = Path(folder)
             kept = fetch(chosen.hub, revision or chosen.hub.revision, path)
         found = chosen.read(path, kept)

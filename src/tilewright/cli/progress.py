@@ -19,6 +19,8 @@ FIRST_LINE_S = 2.0
 """Seconds until the first line without a terminal. A shorter command prints no progress."""
 MINUTES_FROM_S = 90.0
 """Seconds from which on the remaining time is shown in minutes."""
+PROGRESS_ROWS = 1000
+"""Rows between two updates of a progress that counts them."""
 STAGES: dict[str, str] = {
     Stage.BUILD: "compiling the candidate",
     Stage.PRECOMPILE: "compiling the Triton kernels",
@@ -181,3 +183,13 @@ class Progress:
         while not self._over.wait(wait):
             self._write()
             wait *= 2
+
+
+def counting(progress: Progress, verb: str, done: str) -> Callable[[int], None]:
+    """Return a function that shows the number of rows that are done, now and then."""
+
+    def count(number: int) -> None:
+        if number % PROGRESS_ROWS == 0:
+            progress.about(f"{verb}, {number} {done}")
+
+    return count

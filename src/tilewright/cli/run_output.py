@@ -8,6 +8,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import click
+
 from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli.options import load_settings, ready_to_judge
@@ -22,13 +24,19 @@ def resumed_run(given: Mapping[str, Any], fixed: Iterable[str]) -> tuple[Path, C
     """Return the folder of a run and its settings, unless an option of `fixed` was given."""
     for name in fixed:
         if given.get(name):
-            raise ConfigError(f"--resume keeps the settings of the run; leave out {name}")
+            raise ConfigError(f"--resume keeps the settings of the run; leave out {_flag(name)}")
     folder = Path(given["resumed"])
     # Report a log that is damaged from the start before other files of its folder.
     next(read_events(folder), None)
     settings = load_settings(given, recorded=folder / "run.yaml")
     ready_to_judge(settings)
     return folder, settings
+
+
+def _flag(name: str) -> str:
+    """Return what a user writes for a parameter of the current command."""
+    params = click.get_current_context().command.params
+    return next((param.opts[0] for param in params if param.name == name), name)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from tilewright.errors import ConfigError, writing
 from tilewright.integrations.run_loggers import check_loggers, logged
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.run_folder import create_run
+from tilewright.records.whole_files import write_whole
 from tilewright.rl.engines.training_engine import TrainingEngine, find_engine
 from tilewright.rl.training_config import TrainConfig, load_training, with_more_steps
 from tilewright.rl.training_folder import has_samples
@@ -193,12 +194,11 @@ def _opened(given: dict[str, Any], check: str) -> tuple[TrainConfig, Path]:
     longer = with_more_steps(before, settings, folder)
     check_unchanged(folder, longer, settings, MAY_CHANGE)
     _check(settings, check, fresh=False)
-    if longer is not before:
-        # The log's lock keeps a running process of this run from being changed.
+    if settings != before:
+        # The processes of an engine read the file. The log's lock keeps a running process of this
+        # run from being changed.
         with EventLog(folder), writing(folder):
-            fresh = folder / "run.yaml.new"
-            fresh.write_text(config.dump(longer), encoding="utf-8")
-            fresh.replace(folder / "run.yaml")
+            write_whole(folder / "run.yaml", config.dump(settings))
     return settings, folder
 
 

@@ -24,7 +24,7 @@ from tilewright.rl.recipes.recipe_config import (
     rehearsal,
     stage_tree,
 )
-from tilewright.rl.stage_runner import run_stages, seconds_of
+from tilewright.rl.stage_runner import held, run_stages, seconds_of
 
 LIST_HELP = "Print the recipes: their stages, the data that they need, and whether they need a GPU."
 EXPLAIN_HELP = "Print the formulas and values of the recipe, each with its source."
@@ -90,7 +90,7 @@ def _config(file: str | None, given: dict[str, Any]) -> RecipeConfig:
 def _run(found: Recipe, config: RecipeConfig, target: Path, minutes: int, *, as_json: bool) -> int:
     until = time.monotonic() + 60 * minutes
     folder = recipe_folder.open_recipe(target, found, config)
-    with recipe_folder.held(folder), Progress(f"recipe {found.name}") as progress:
+    with held(folder.path), Progress(f"recipe {found.name}") as progress:
         stages = recipe_stages.stages_of(folder, lambda text: progress("stage", {"stage": text}))
         left = run_stages(
             folder.path, stages, until, lambda text: progress("stage", {"stage": text})

@@ -16,6 +16,7 @@ from rich.table import Table
 from tilewright.cli import options
 from tilewright.cli.options import JSON, option, switch
 from tilewright.cli.output import print_line
+from tilewright.cli.progress import Progress
 from tilewright.cli.render import show
 from tilewright.cli.train_replay_choices import replay_choice_run
 from tilewright.errors import ConfigError
@@ -83,23 +84,13 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
     """
     if importlib.util.find_spec("torch") is None:
         raise ConfigError("estimators need torch: pip install 'tilewright[judge]'")
-    from tilewright.rl import replay as rl
-
     folder = Path(run)
     if is_choice_run(folder):
         replay_choice_run(folder, {"names": names, **given})
         return 0
-    batches = _chosen(rl.read_batches(folder, checks=not given["without_checks"]), given)
     seed = given["seed"] if given["seed"] is not None else _seed_of(folder)
-    found: Found = {}
-    if not names and (trained := rl.trained_settings(folder)) is not None:
-        own = trained.estimator().model_copy(update={"name": AS_TRAINED})
-        with_code = find_reward(own.reward.function).reads_code
-        checks = trained.settings.reward.checks
-        paid = rl.read_batches(folder, checks=checks, with_code=with_code)
-        found[own] = _estimates(rl.replay_all(paid, own, seed), _chosen(paid, given))
-    for each in map(preset, names or PRESETS):
-        found[each] = rl.replay_all(batches, each, seed)
+    with Progress("replay", now="reading the log") as progress:
+        batches, found = _replayed(folder, names, seed, given, progress)
     lacking = any(batch.log_ratios is None for batch in batches)
     if given["as_json"]:
         click.echo(json.dumps(_document(run, seed, found, given, lacking), indent=1))
@@ -112,6 +103,27 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
     if lacking:
         print_line(NO_MISMATCH)
     return 0
+
+
+def _replayed(
+    folder: Path, names: tuple[str, ...], seed: int, given: dict[str, Any], progress: Progress
+) -> tuple[list[RecordedBatch], Found]:
+    """Return the chosen batches of a run, and their estimates with each preset."""
+    from tilewright.rl import replay as rl
+
+    batches = _chosen(rl.read_batches(folder, checks=not given["without_checks"]), given)
+    found: Found = {}
+    if not names and (trained := rl.trained_settings(folder)) is not None:
+        own = trained.estimator().model_copy(update={"name": AS_TRAINED})
+        with_code = find_reward(own.reward.function).reads_code
+        checks = trained.settings.reward.checks
+        paid = rl.read_batches(folder, checks=checks, with_code=with_code)
+        found[own] = _estimates(rl.replay_all(paid, own, seed), _chosen(paid, given))
+    chosen = [preset(name) for name in names or PRESETS]
+    for number, each in enumerate(chosen):
+        progress.in_phase(number, len(chosen), f"preset {each.name}")
+        found[each] = rl.replay_all(batches, each, seed)
+    return batches, found
 
 
 def _estimates(parts: list[Replayed], chosen: list[RecordedBatch]) -> list[Replayed]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from tilewright.cli.progress import Progress
 from tilewright.cli.render import show
 from tilewright.errors import ConfigError
 
@@ -41,9 +42,10 @@ def replay_choice_run(folder: Path, given: dict[str, Any]) -> None:
             f"{folder} learned to choose: its own settings alone say how, so leave out --preset, "
             "--seed and --without-checks"
         )
-    from tilewright.rl.choices.choice_replay import replay_choices
+    with Progress("replay", now="reading the log"):
+        from tilewright.rl.choices.choice_replay import replay_choices
 
-    parts = replay_choices(folder)
+        parts = replay_choices(folder)
     if (name := given["chosen"]) is not None and name not in {part.batch for part in parts}:
         known = ", ".join(part.batch for part in parts[:5])
         raise ConfigError(f"--batch {name}: no such batch; the run has {known}")

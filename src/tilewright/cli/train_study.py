@@ -73,9 +73,14 @@ def study(
 
 def _run(config: Any, target: Path, minutes: int, *, as_json: bool) -> int:  # noqa: ANN401 - lazy
     until = time.monotonic() + 60 * minutes
-    stages, log = _module(STAGES), _module(LOG)
     opened = _module(FOLDERS).open_study(target, config)
-    stages.check_study(opened)
+    _module(STAGES).check_study(opened)
+    with _module(RUNNER).held(opened.path):
+        return _continued(opened, until, as_json=as_json)
+
+
+def _continued(opened: Any, until: float, *, as_json: bool) -> int:  # noqa: ANN401 - lazy
+    stages, log = _module(STAGES), _module(LOG)
     with Progress(f"study {opened.config.name}") as progress:
         try:
             done = stages.run_stages(opened, until, lambda text: progress("stage", {"stage": text}))
@@ -113,7 +118,9 @@ def gate(folder: str, as_json: bool) -> int:
     setting to change.
     """
     opened = _module(FOLDERS).read_study(Path(folder))
-    rows = [dataclasses.asdict(line) for line in _module(GATES).run_gate(opened)]
+    with Progress("gate", now="sampling the cold-started model") as progress:
+        lines = _module(GATES).run_gate(opened, progress)
+    rows = [dataclasses.asdict(line) for line in lines]
     held = all(row["held"] for row in rows)
     _print_gate(rows, as_json=as_json)
     if not held:
@@ -130,7 +137,9 @@ def scaling(folder: str, as_json: bool) -> int:
     DIR is the folder of a study with a section `scaling`. Each line is the share of trajectories
     whose best program so far has a speed-up above 1.2, after each turn.
     """
-    found = _module(SCALINGS).run_scaling(_module(FOLDERS).read_study(Path(folder)))
+    opened = _module(FOLDERS).read_study(Path(folder))
+    with Progress("scaling") as progress:
+        found = _module(SCALINGS).run_scaling(opened, progress, progress.in_phase)
     if as_json:
         click.echo(json.dumps(found, indent=1))
         return 0

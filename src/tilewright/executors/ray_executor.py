@@ -208,14 +208,16 @@ class RayExecutor(WorkerPool[_DeviceActor]):
     def _recruit(self) -> None:
         """Request one device after another until the executor is closed."""
         while not self._closed:
-            actor = ray_api.ask(self._device, self._workers, self._accelerator)
+            actor: Any = None
             about: dict[str, Any] | None = None
             try:
+                actor = ray_api.ask(self._device, self._workers, self._accelerator)
                 asked = actor.about.remote(__version__, self._workers, self._home)
                 while about is None and not self._closed:
                     about = ray_api.answer(asked, POLL_S)
-            except ray_api.lost_errors() as error:
-                ray_api.kill(actor)
+            except Exception as error:  # noqa: BLE001 - Ray raises many types, and nobody waits here
+                if actor is not None:
+                    ray_api.kill(actor)
                 with self._changed:
                     self.placement_error = str(error)
                     self._changed.wait_for(lambda: self._closed, POLL_S)

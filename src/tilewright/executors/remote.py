@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tilewright import errors
-from tilewright.executors.base import Executor, Progress, ignore_progress
+from tilewright.executors.base import Executor, Progress, failure, ignore_progress
 from tilewright.executors.remote_stages import stages_told
 from tilewright.executors.retrying import Backoff, server_delay
 from tilewright.records import EvalReport, EvalRequest
@@ -199,6 +199,9 @@ class RemoteExecutor(Executor):
             found = yield from self._asked("GET", f"/v1/tasks/{quote(task['key'])}/report")
             return EvalReport.from_json(json.dumps(found))
         reason = task.get("error") or f"the task was {task['state']}"
+        if kind := task.get("error_kind"):
+            raise failure({"type": kind, "message": reason.removeprefix(f"{kind}: ")})
+        # An older server tells the kind in the text alone.
         if reason.startswith("ProblemError"):
             raise errors.ProblemError(reason)
         raise errors.InfrastructureError(f"{self._url}: {reason}")

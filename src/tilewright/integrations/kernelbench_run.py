@@ -22,6 +22,7 @@ from tilewright.errors import (
     ProblemError,
     RecordError,
     reason_of,
+    writing,
 )
 from tilewright.executors.base import Progress
 from tilewright.integrations.kept_report import judge_and_keep
@@ -36,6 +37,7 @@ from tilewright.integrations.kernelbench import (
 )
 from tilewright.problems.requests import build_request
 from tilewright.records import Problem
+from tilewright.records.file_lock import lock
 from tilewright.records.whole_files import write_whole
 
 RESULTS = "eval_results.json"
@@ -168,7 +170,21 @@ def has(results: Results, generation: Generation) -> bool:
 
 
 def add_result(path: Path, generation: Generation, result: KernelExecResult) -> None:
-    """Add a result to a file of results, which another process may have extended meanwhile."""
+    """Add a result to a file of results, which another process may have extended meanwhile.
+
+    Raises:
+        ConfigError: the file cannot be written.
+        RecordError: the file is damaged; it is not overwritten.
+    """
+    with writing(path):
+        taken = path.with_name(f".{path.name}.lock").open("w")
+    # Processes that judge parts of a folder take turns, so that none loses another one's result.
+    with taken as file:
+        lock(file)
+        _add(path, generation, result)
+
+
+def _add(path: Path, generation: Generation, result: KernelExecResult) -> None:
     results = read_results(path)
     if has(results, generation):
         return
@@ -176,10 +192,8 @@ def add_result(path: Path, generation: Generation, result: KernelExecResult) -> 
     samples = [*results.get(str(generation.problem), []), entry]
     results[str(generation.problem)] = sorted(samples, key=lambda item: int(item["sample_id"]))
     ordered = {number: results[number] for number in sorted(results, key=int)}
-    try:
+    with writing(path):
         write_whole(path, json.dumps(ordered, indent=4) + "\n")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {reason_of(error)}") from error
 
 
 def judge_generations(

@@ -142,7 +142,9 @@ class _Sender:
         """Send what the log holds until the run has ended, then the candidates."""
         try:
             while not ended.wait(PERIOD_S):
-                self._send()
+                # A training loads its model first, which takes minutes.
+                if self._log.has_begun():
+                    self._send()
             self._send()
             self._finish()
         # A logger is foreign code: whatever it raises is a warning.

@@ -147,6 +147,10 @@ class LogFollower:
     def __init__(self, folder: Path) -> None:
         self._path, self._read, self._line = folder / EVENTS, 0, 0
 
+    def has_begun(self) -> bool:
+        """Tell whether there is a log: a run makes it some time after its folder."""
+        return self._path.exists()
+
     def fresh(self) -> Iterator[Event]:
         """Yield the events that were not yielded before.
 

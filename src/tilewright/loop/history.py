@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,9 +21,13 @@ class Snapshot:
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
     """Reasons why earlier attempts on the first parent came to nothing, oldest first."""
+    programs: int = 0
+    """Earlier requests of its trajectory that a program of any kind may answer."""
 
 
 NO_SNAPSHOT = Snapshot()
+BOUND_FORMS = ("patch", "action")
+"""Forms of requests for one certain change of a program."""
 
 
 class Documents(Protocol):
@@ -45,6 +50,7 @@ class RecordedHistory:
         self.estimates = Estimates()
         self.snapshots: dict[str, Snapshot] = {}
         """By the id of each request without a result."""
+        self._programs = Counter[tuple[str, int]]()
         self._judged: dict[tuple[str, int, str], str] = {}
         self._failed: dict[str, tuple[str, ...]] = {}
 
@@ -65,7 +71,10 @@ class RecordedHistory:
             asks.append(ask.model_copy(update={"documents": digests}) if digests else ask)
             seen = tuple(dict.fromkeys((*ask.shown_turns, *ask.parents)))
             failed = self._failed.get(ask.parents[0], ()) if ask.parents else ()
-            self.snapshots[ask.id] = Snapshot(self.estimates.snapshot(seen), failed)
+            trajectory = (ask.problem, ask.sample)
+            programs = self._programs[trajectory]
+            self.snapshots[ask.id] = Snapshot(self.estimates.snapshot(seen), failed, programs)
+            self._programs[trajectory] += asks_for_any_program(ask)
         return asks
 
     def settle(self, turn: Turn) -> Turn:
@@ -95,6 +104,11 @@ class RecordedHistory:
             parent = ask.parents[0]
             self._failed[parent] = (*self._failed.get(parent, ()), reason)
         self._strategy.tell(turn)
+
+
+def asks_for_any_program(ask: Ask) -> bool:
+    """Tell whether any program may answer a request: it demands no certain change of another."""
+    return ask.role in ("propose", "draft") and ask.form not in BOUND_FORMS
 
 
 def failure_of(turn: Turn) -> str:

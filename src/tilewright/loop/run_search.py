@@ -57,11 +57,11 @@ def play(
     executor, judge = open_evaluator(settings, session.folder, shown)
     environment = RolloutEnvironment(settings, judge)
     problems = {problem.id: problem for problem in session.problems}
-    seeds = read_seeds(session.folder)
+    seeds, snapshots = read_seeds(session.folder), session.strategy.snapshots
     # Seeds take the place of the model that writes programs.
-    models = {role: with_seeds(model, seeds) for role, model in (models or {}).items()}
+    models = {role: with_seeds(model, seeds, snapshots) for role, model in (models or {}).items()}
     embed = policy.embed if isinstance(policy, Chat) and settings.model.embeddings else None
-    policy = with_seeds(policy, seeds)
+    policy = with_seeds(policy, seeds, snapshots)
     player = RolloutWorker(
         environment, policy, problems, session.strategy, models=models, embed=embed
     )
@@ -80,13 +80,8 @@ def play(
             model.close()
 
     with closing(executor), ended_after(section.max_wall_s, stop) as late:
-        try:
-            yield from _driven(session, settings, player, budget, stop)
-        except (InfrastructureError, PolicyError):
-            # The next invocation repeats the requests that ran when the time was up.
-            if not late.is_set():
-                raise
-    ended.lacking = "wall_s" if late.is_set() else budget.lacking
+        yield from _driven(session, settings, player, budget, stop, late)
+    ended.lacking = _lacking(budget, late)
     ended.stopped = session.strategy.stopped
 
 
@@ -96,23 +91,34 @@ def _driven(
     player: RolloutWorker,
     budget: BudgetGuard,
     stop: Callable[[], None],
+    late: threading.Event,
 ) -> Generator[Turn]:
     """Yield the turns of a search within its budget, and log at the end why it stopped."""
     with EventLog(session.folder, session.log_bytes) as log:
-        for turn in drive(
-            session.strategy,
-            player.play,
-            log,
-            max_concurrency=settings.loop.max_concurrency,
-            waiting=session.waiting,
-            admit=budget.reserve,
-            stop=stop,
-            settle=session.strategy.settle,
-            in_order=settings.loop.order == "asked",
-        ):
-            budget.commit(turn)
-            yield turn
-        log.append(stop_of(budget.lacking, session.strategy.stopped))
+        try:
+            for turn in drive(
+                session.strategy,
+                player.play,
+                log,
+                max_concurrency=settings.loop.max_concurrency,
+                waiting=session.waiting,
+                admit=budget.reserve,
+                stop=stop,
+                settle=session.strategy.settle,
+                in_order=settings.loop.order == "asked",
+            ):
+                budget.commit(turn)
+                yield turn
+        except (InfrastructureError, PolicyError):
+            # The next invocation repeats the requests that ran when the time was up.
+            if not late.is_set():
+                raise
+        log.append(stop_of(_lacking(budget, late), session.strategy.stopped))
+
+
+def _lacking(budget: BudgetGuard, late: threading.Event) -> str:
+    """Return the resource of the budget that was used up; empty if none was."""
+    return "wall_s" if late.is_set() else budget.lacking
 
 
 @contextmanager

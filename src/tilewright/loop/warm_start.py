@@ -6,7 +6,7 @@ candidate takes the place of a model's reply, so that it is judged as any other 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -15,6 +15,7 @@ from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.knowledge import KnowledgeModule, read_module, words_of
 from tilewright.loop.budget import Usage
 from tilewright.loop.candidate_store import EarlierCandidate, kept
+from tilewright.loop.history import Snapshot, asks_for_any_program
 from tilewright.loop.policies.base import Message, Policy
 from tilewright.loop.policies.choosing import ScoringPolicy
 from tilewright.loop.prompts.shown_programs import TAGS, fenced
@@ -85,11 +86,19 @@ def stored_candidates(
 
 
 def examples(
-    earlier: Sequence[EarlierCandidate], problems: Sequence[Problem]
+    earlier: Sequence[EarlierCandidate],
+    problems: Sequence[Problem],
+    most_tokens: int,
+    left_out: Callable[[str], None],
 ) -> dict[str, KnowledgeModule]:
-    """Return the fastest candidate of each other problem as a document that prompts may show."""
+    """Return the fastest candidate of each other problem as a document that prompts may show.
+
+    A candidate of more than `most_tokens` makes way for the next one, since no prompt could show
+    it. `left_out` receives a line for each problem all of whose candidates are larger.
+    """
     own = {problem.digest() for problem in problems}
     found: dict[str, KnowledgeModule] = {}
+    larger: dict[str, str] = {}
     for item in earlier:
         name = f"examples/{item.problem[:16]}"
         if item.problem in own or name in found:
@@ -106,7 +115,18 @@ def examples(
             f"{fenced(item.code, TAGS.get(item.language, 'python'))}\n"
         )
         source = f"---\n{yaml.safe_dump(header)}---\n{text}"
-        found[name] = read_module(name, source, item.origin)
+        module = read_module(name, source, item.origin)
+        if module.tokens <= most_tokens:
+            found[name] = module
+        else:
+            larger.setdefault(
+                name,
+                f"the example {item.title} of {item.origin}: it has about {module.tokens} tokens, "
+                f"and the limit is {most_tokens}; raise loop.document_tokens to show it",
+            )
+    for name, text in larger.items():
+        if name not in found:
+            left_out(text)
     return found
 
 
@@ -183,24 +203,30 @@ def read_seeds(folder: Path) -> list[StoredCandidate]:
 
 
 class WarmStart:
-    """A policy whose first replies of each trajectory are stored candidates. Lifetime: one run."""
+    """A policy whose first programs of each trajectory are stored candidates. Lifetime: one run.
 
-    def __init__(self, policy: Policy, seeds: Sequence[StoredCandidate]) -> None:
+    `snapshots` holds the state at the moment of each request, by its id. It counts the requests
+    that any program may answer, so that a choice or a demanded change takes no candidate's place.
+    """
+
+    def __init__(
+        self, policy: Policy, seeds: Sequence[StoredCandidate], snapshots: Mapping[str, Snapshot]
+    ) -> None:
         self.name = policy.name
-        self._policy = policy
+        self._policy, self._snapshots = policy, snapshots
         self._seeds: dict[str, list[StoredCandidate]] = {}
         for item in seeds:
             self._seeds.setdefault(item.problem, []).append(item)
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return the stored candidate at the place of the request's turn, else the model's reply.
+        """Return the stored candidate at the place of the request, else the model's reply.
 
         Raises:
             PolicyError: the model cannot answer.
         """
         seeds = self._seeds.get(ask.problem, [])
-        if ask.role in ("propose", "draft") and ask.turn < len(seeds) and ask.form != "patch":
-            seed = seeds[ask.turn]
+        if asks_for_any_program(ask) and (place := self._snapshots[ask.id].programs) < len(seeds):
+            seed = seeds[place]
             tag = TAGS.get(seed.language, "python")
             return Reply(text=fenced(seed.code, tag), model=f"from: {seed.origin}")
         return self._policy.answer(messages, ask)
@@ -215,8 +241,13 @@ class WarmStart:
 class WarmStartScorer(WarmStart):
     """The same for a model that states log-probabilities of choices. Lifetime: one run."""
 
-    def __init__(self, policy: ScoringPolicy, seeds: Sequence[StoredCandidate]) -> None:
-        super().__init__(policy, seeds)
+    def __init__(
+        self,
+        policy: ScoringPolicy,
+        seeds: Sequence[StoredCandidate],
+        snapshots: Mapping[str, Snapshot],
+    ) -> None:
+        super().__init__(policy, seeds, snapshots)
         self._scorer = policy
 
     def score_choices(
@@ -226,10 +257,12 @@ class WarmStartScorer(WarmStart):
         return self._scorer.score_choices(messages, choices)
 
 
-def with_seeds(policy: Policy, seeds: Sequence[StoredCandidate]) -> Policy:
+def with_seeds(
+    policy: Policy, seeds: Sequence[StoredCandidate], snapshots: Mapping[str, Snapshot]
+) -> Policy:
     """Return the policy that answers with stored candidates first, and can do what it could."""
     if not seeds:
         return policy
     if isinstance(policy, ScoringPolicy):
-        return WarmStartScorer(policy, seeds)
-    return WarmStart(policy, seeds)
+        return WarmStartScorer(policy, seeds, snapshots)
+    return WarmStart(policy, seeds, snapshots)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from tilewright.errors import ProblemError, RecordError, suggestion
+from tilewright.errors import ProblemError, RecordError, suggestion, writing
 from tilewright.families.nano.compositions import COMPOSITIONS, FAMILY
 from tilewright.families.nano.problem_files import GROUPS, compositions_of, source_of
 from tilewright.problems.loader import (
@@ -30,6 +30,7 @@ from tilewright.problems.loader import (
 from tilewright.problems.sets.base import Found, ProblemSet
 from tilewright.records import Problem
 from tilewright.records.parquet import LeftOut
+from tilewright.records.whole_files import write_whole
 from tilewright.registry import catalogue, load
 from tilewright.spaces import SPACES
 
@@ -74,15 +75,18 @@ def stored_path(home: Path, name: str, revision: str) -> Path:
 
 
 def write_set(home: Path, name: str, revision: str, found: Found) -> Path:
-    """Write the problems of a set; return the file."""
+    """Write the problems of a set; return the file.
+
+    Raises:
+        ConfigError: it cannot be written.
+        ProblemError: the set has no problem.
+    """
     path = stored_path(home, name, revision)
     if not found.problems:
         first = found.skipped[0] if found.skipped else "the source is empty"
         raise ProblemError(f"{name}: no problem could be read: {first}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    fresh.write_text("".join(f"{item.to_json()}\n" for item in found.problems), encoding="utf-8")
-    fresh.replace(path)
+    with writing(path):
+        write_whole(path, "".join(f"{item.to_json()}\n" for item in found.problems))
     return path
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from tilewright.errors import ConfigError, RecordError, reason_of
+from tilewright.errors import ConfigError, RecordError, reason_of, writing
 from tilewright.loop.run_state import CANDIDATES, lines_of
 from tilewright.problems.description import about
 from tilewright.records import EvalReport, Problem
@@ -23,6 +23,7 @@ from tilewright.records.base import digest_text, is_text
 from tilewright.records.event_log import is_eval_run, read_events, turns_of
 from tilewright.records.events import TRAININGS, WITHOUT_DEVICE, EvalSummary, RunStarted, Turn
 from tilewright.records.run_folder import PROBLEMS, read_report
+from tilewright.records.whole_files import write_whole
 from tilewright.reports.eval_run import read_eval_run
 from tilewright.reports.strategy_report import comparison_of
 from tilewright.reports.training_steps import steps_of
@@ -305,10 +306,8 @@ def annotate(folders: Sequence[Path], ask: str, text: str) -> None:
         raise ConfigError(f"--annotate {ask}: {said}" + ("" if having else f", with {known}, ..."))
     (run,) = having
     path, kept = run.folder / ANNOTATIONS, {**run.annotations, ask: text}
-    try:
-        path.write_text(yaml.safe_dump(kept), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+    with writing(path):
+        write_whole(path, yaml.safe_dump(kept))
 
 
 def _sources(folder: Path) -> str:

@@ -29,7 +29,7 @@ from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem, SourceFile
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn
-from tilewright.rl.verdict_store import StoreKey, VerdictStore, chosen
+from tilewright.rl.verdict_store import StoreKey, VerdictStore, agreeing, chosen
 
 EVALUATIONS = 2
 """Evaluations of a correct program, in new processes: one timing alone could be fitted."""
@@ -138,7 +138,10 @@ class BookWorld:
         return found.model_copy(update={"labels": (*found.labels, NOT_IN_STORE)})
 
     def _evaluated(self, problem: Problem, code: str) -> tuple[EvalSummary, ...]:
-        """Evaluate a program alone, and store its verdicts; an unjudged one stays out."""
+        """Evaluate a program alone, and store its verdicts; an unjudged one stays out.
+
+        If its evaluations differ, only those of the worst verdict count (`agreeing`).
+        """
         if self._live is None:
             path = self._folder / MISSING / f"{digest_text(code)[:16]}.py"
             with writing(path):
@@ -149,7 +152,7 @@ class BookWorld:
                 f"{self._store.path} has no verdict of program {path.stem} for {problem.id}, and "
                 f"no device here can evaluate it. Where a GPU is: {command}; then resume the run"
             )
-        made = self._live.evaluations(problem, code)
+        made = agreeing(self._live.evaluations(problem, code))
         for summary in made:
             if summary.verdict != "unjudged":
                 self._store.add(problem, code, summary)

@@ -232,7 +232,10 @@ class BatchPolicy:
         """Do nothing: the engine owns the model."""
 
     def room(self, problem: str, earlier: Sequence[str]) -> list[str] | None:
-        """Return the newest turns that fit into a prompt; `None` if not even the problem fits."""
+        """Return the newest turns that fit into a prompt, at least one if there are earlier ones.
+
+        `None`: not even the newest fits. Without it the prompt would be that of the first turn.
+        """
         capacity = self.sampling.context_tokens - self.sampling.reply_tokens
         for first in range(max(len(earlier), 1)):
             if len(self._encoded(problem, earlier[first:])) <= capacity:

@@ -12,12 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import writing
+from tilewright.errors import ConfigError, writing
+from tilewright.records.file_lock import try_lock
 from tilewright.records.whole_files import write_whole
 
 EXIT_S = 60.0
@@ -27,6 +29,7 @@ MIN_STAGE_S = 20.0
 POLL_S = 0.2
 PR_SET_PDEATHSIG = 1
 SECONDS = "seconds.json"
+LOCK = "lock"
 Shown = Callable[[str], None]
 
 
@@ -37,6 +40,21 @@ class TrainingStage:
     name: str
     is_done: Callable[[], bool]
     run: Callable[[float], None]
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold the folder of a training for this process: two would train one stage twice.
+
+    Raises:
+        ConfigError: another process has it.
+    """
+    with writing(folder):
+        opened = (folder / LOCK).open("w")
+    with opened as file:
+        if not try_lock(file):
+            raise ConfigError(f"another process trains in {folder}; wait for it, or stop it")
+        yield
 
 
 class OutOfTime(Exception):

@@ -75,7 +75,7 @@ def trajectories_of(
 
 
 FittingTurns = Callable[[str, Sequence[str]], Sequence[str] | None]
-"""From a problem and its earlier requests to those that a prompt has room for, if any."""
+"""From a problem and its earlier requests to those that a prompt has room for; `None`: to none."""
 
 
 ShownTurns = Callable[[Sequence[Turn]], Sequence[str]]
@@ -127,7 +127,7 @@ class LockstepStrategy:
         number = len(self.levels)
         level = []
         for item, earlier in self._earlier.items():
-            # A prompt never shrinks, so a trajectory without room stays without room.
+            # A trajectory without room gets no further turn, so its next prompt would be the same.
             lasts = len(earlier) == number + self._stored[item]
             chosen = self._shown([self._finished[name] for name in earlier])
             shown = self._room(item.problem, chosen) if lasts else None

@@ -19,7 +19,7 @@ from tilewright.families.nano.program_text import render
 from tilewright.records import Problem
 from tilewright.records.events import EvalSummary
 from tilewright.rl.book_world import ProgramEvaluator
-from tilewright.rl.verdict_store import StoreKey, VerdictStore
+from tilewright.rl.verdict_store import StoreKey, VerdictStore, agreeing
 
 SAVED_S = 20.0
 """Seconds between two writes of the store: a killed census evaluates so much again."""
@@ -74,13 +74,14 @@ def take_census(
     """Evaluate the programs that the store lacks, until a time of `time.monotonic`.
 
     So many `workers` evaluate programs at the same time. The store is written every `SAVED_S`
-    seconds, and at the end.
+    seconds, and at the end. If the evaluations of a program differ, only those of the worst
+    verdict count (`agreeing`).
     """
     lacking = [item for item in programs if not store.evaluations(*item)]
     evaluated, unjudged, saved_at = 0, 0, time.monotonic()
     try:
         for item, summaries in _evaluations(lacking, evaluator, workers, until):
-            for summary in summaries:
+            for summary in agreeing(summaries):
                 if summary.verdict == "unjudged":
                     unjudged += 1
                 else:

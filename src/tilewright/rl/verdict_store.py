@@ -21,6 +21,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from tilewright.errors import ConfigError, RecordError, writing
+from tilewright.loop.estimates import WORST_FIRST
 from tilewright.records import Problem, Protocol, Rules
 from tilewright.records.base import Record, digest_text
 from tilewright.records.events import EvalSummary
@@ -166,6 +167,17 @@ class VerdictStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             fresh.write_bytes(data)
             fresh.replace(self.path)
+
+
+def agreeing(evaluations: tuple[EvalSummary, ...]) -> tuple[EvalSummary, ...]:
+    """Return the evaluations of one program that a store may hold together: those of one verdict.
+
+    If the verdicts differ, only those of the worst one stay: a program that is correct now and
+    then is not correct. `unjudged` says nothing of a program, so any other verdict replaces it.
+    """
+    made = {item.verdict for item in evaluations}
+    worst = next((verdict for verdict in WORST_FIRST if verdict in made), "unjudged")
+    return tuple(item for item in evaluations if item.verdict == worst)
 
 
 def chosen(evaluations: tuple[EvalSummary, ...], ask_id: str) -> EvalSummary:

@@ -183,8 +183,9 @@ class Dispatcher:
             self._stored(lambda: store.requeue(key, "").result())
             return True
         except (ProblemError, RecordError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            self._end("failed", lambda: store.fail(key, reason))
+            kind = type(error).__name__
+            reason = f"{kind}: {error}"
+            self._end("failed", lambda: store.fail(key, reason, kind))
             return False
         except Exception as error:  # noqa: BLE001 - an internal error of any kind
             return self._failed(task, error)

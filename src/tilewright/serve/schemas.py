@@ -37,6 +37,8 @@ class TaskView(BaseModel):
     state: State
     verdict: str | None
     error: str | None
+    error_kind: str | None
+    """Name of the exception of `tilewright` for the error; null if it is an internal one."""
     attempts: int
     priority: str
     submitted_at: float

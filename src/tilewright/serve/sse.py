@@ -67,6 +67,7 @@ async def _stream(
 
     with feed.listening(client.name, key) as news:
         opening, pauses = True, 0
+        told: int | None = None
         while service.is_known(client):
             news.clear()
             # The state is read before the events, so an ended task has no later events.
@@ -75,7 +76,9 @@ async def _stream(
             if opening and task is not None:
                 yield line("state", view_of(task).model_dump())
                 opening = False
-            if dropped:
+            if dropped and told != after:
+                # Once, also where no later event moves the place.
+                told = after
                 yield line("events_dropped", {})
             for item in found:
                 after = item.number

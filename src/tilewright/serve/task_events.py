@@ -19,6 +19,9 @@ MAX_EVENTS_PER_TASK = 256
 """Events of one task that the server keeps."""
 MAX_TASKS = 1024
 """Tasks with a buffer: those with the latest events."""
+MAX_DISCARDED = 16 * MAX_TASKS
+"""Tasks of which the server remembers that it discarded their buffer. A running task is among them
+if it has no event for so long that thousands of others do."""
 MAX_LISTENERS_PER_CLIENT = 64
 """Event streams of one client that are open at once."""
 
@@ -86,6 +89,8 @@ class EventFeed:
         self._lock = threading.Lock()
         self._last = 0
         self._buffers: OrderedDict[str, _Buffer] = OrderedDict()
+        self._discarded: OrderedDict[str, int] = OrderedDict()
+        """Number of the last dropped event of tasks whose buffer was discarded."""
         self._wakers = Wakers()
         self.wake = self._wakers.wake
         """Wakes the listeners of a task, or all listeners without a key."""
@@ -95,19 +100,27 @@ class EventFeed:
         """Add an event to a task's buffer and wake its listeners."""
         with self._lock:
             self._last += 1
-            buffer = self._buffers.setdefault(key, _Buffer())
+            buffer = self._buffers.setdefault(key, self._empty(key))
             if len(buffer.events) == MAX_EVENTS_PER_TASK:
                 buffer.cut = buffer.events[0].number
             buffer.events.append(Event(self._last, kind, fields))
             self._buffers.move_to_end(key)
             while len(self._buffers) > MAX_TASKS:
-                self._buffers.popitem(last=False)
+                old, dropped = self._buffers.popitem(last=False)
+                self._discarded[old] = dropped.events[-1].number
+                self._discarded.move_to_end(old)
+            while len(self._discarded) > MAX_DISCARDED:
+                self._discarded.popitem(last=False)
         self.wake(key)
+
+    def _empty(self, key: str) -> _Buffer:
+        """Return a buffer of a task that lacks what was discarded; called with the lock held."""
+        return _Buffer(cut=self._discarded.get(key, 0))
 
     def since(self, key: str, after: int) -> tuple[list[Event], bool]:
         """Return the events of a task after a number, and whether some of them were dropped."""
         with self._lock:
-            buffer = self._buffers.get(key, _Buffer())
+            buffer = self._buffers.get(key) or self._empty(key)
             return [item for item in buffer.events if item.number > after], buffer.cut > after
 
     def place_of(self, text: str | None) -> int:

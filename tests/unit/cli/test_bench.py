@@ -96,6 +96,9 @@ def test_a_candidate_without_an_entry_point_fails_and_the_run_continues(run):
         (["bench", "softmax", "--candidates", "reference", "--protocol", "x"], 2, "'x'"),
         (["bench", "--resume", "nowhere"], 6, "no such folder"),
         (["bench", "softmax", "--resume", "nowhere"], 2, "leave out problems"),
+        (["bench", "--resume", "nowhere", "--from", "home"], 2, "leave out --from"),
+        (["bench", "--resume", "nowhere", "--protocol", "strict"], 2, "leave out --protocol"),
+        (["bench", "softmax", "--model", "x", "--workers", "2"], 2, "give --max-concurrency"),
         (["report", "nowhere"], 6, "no such folder"),
         (["problems", "import", "nope"], 3, "kernelbench, kernelbenchx, robustkbench, tritonbench"),
         (["problems", "import", "kernelbench", "--from", "nowhere"], 3, "no such file"),
@@ -216,6 +219,37 @@ def test_a_limit_holds_with_several_workers(run, judged):
     assert (document["candidates"], document["left"], len(judged)) == (1, 4, 1)
     assert "4 judged" in run("bench", "--resume", document["run"], "--workers", "3").stderr
     assert len(judged) == len(set(judged)) == 5
+
+
+@pytest.mark.usefixtures("judged")
+def test_a_resumed_run_of_files_keeps_the_settings_of_its_verdicts(run):
+    Path("rows.jsonl").write_text(rows(2))
+    words = ("--candidates", "rows.jsonl", "--max-candidates", "1", "--json")
+    folder = json.loads(run("bench", "softmax", *words).stdout)["run"]
+    mixed = run("bench", "--resume", folder, "--set", "eval.baselines=[compile]")
+    assert mixed.exit_code == 2
+    assert "eval.baselines" in mixed.stderr
+    assert "which a resumed run keeps" in mixed.stderr
+    moved = run("bench", "--resume", folder, "--set", "host=never")
+    assert moved.exit_code == 0, moved.stderr
+    assert "1 judged" in moved.stderr
+
+
+MODEL = """
+def answer(messages, ask):
+    if ask.turn < 2:
+        return "Let me think."
+    return f"```python\\ndef softmax(x):\\n    return x.softmax(-1)  # {ask.turn}\\n```"
+"""
+
+
+def test_a_limit_of_evaluations_counts_no_turn_of_a_model_that_none_judged(run, judged):
+    Path("model.py").write_text(MODEL)
+    words = ("--model", "scripted:model.py", "--language", "torch", "--turns", "5")
+    made = run("bench", "softmax", *words, "--max-candidates", "1", "--json")
+    assert made.exit_code == 0, made.stderr
+    assert len(judged) == 1
+    assert "3 turns in" in made.stderr
 
 
 @pytest.mark.usefixtures("judged")

@@ -31,6 +31,7 @@ SEARCH = ("optimize", "softmax", "--model", "recorded:bundled")
         (["optimize", "softmax", "--model", "local:nowhere"], 5, "nowhere"),
         (["optimize", "--resume", "nowhere"], 6, "nowhere"),
         (["optimize", "softmax", "--resume", "nowhere"], 2, "leave out problem"),
+        (["optimize", "--resume", "nowhere", "--from", "home"], 2, "leave out --from"),
         (
             ["optimize", "softmax", "--model", "recorded:bundled", "--turns", "0"],
             2,

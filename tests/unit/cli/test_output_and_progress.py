@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from tests.unit.loop.test_rollout import CODE, play
+from tests.unit.rl.data.test_exports import MODULE
 from tilewright.cli import eval as eval_verb
 from tilewright.cli.eval import saved, wait_for_change
 from tilewright.cli.output import one_line, printable
@@ -31,6 +35,36 @@ def test_progress_is_plain_text_without_a_terminal(capsys, monkeypatch):
     assert lines[0].startswith("tilewright: it: correctness: tiny, scale\\x1b; ")
     assert len(lines) <= 3
     assert describe("unheard of", {}) == ""
+
+
+LINES = "".join(
+    json.dumps({"level": 1, "problem_id": number, "name": str(number), "code": MODULE}) + "\n"
+    for number in range(200)
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("data", "family", "nano/train", "--to", "f.jsonl", "--extent", "space"), "family"),
+        (
+            ("data", "conversations", "nano", "--to", "c.jsonl", "--verdicts", "synthetic"),
+            "conversations",
+        ),
+        (("problems", "import", "kernelbench", "--from", "rows.jsonl"), "import of kernelbench"),
+        (("train", "replay", "searched"), "replay"),
+    ],
+)
+def test_a_command_that_takes_long_shows_its_progress(run, monkeypatch, words, what):
+    monkeypatch.setattr("tilewright.cli.progress.FIRST_LINE_S", 0.001)
+    Path("rows.jsonl").write_text(LINES)
+    Path("searched").mkdir()
+    play(Path("searched"), lambda *_: CODE)
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    shown = [line for line in done.stderr.splitlines() if line.endswith("s so far")]
+    assert shown, done.stderr
+    assert f"tilewright: {what}" in shown[0]
 
 
 def test_a_wait_of_several_workers_is_written_once_and_on_one_line(capsys):

@@ -11,7 +11,14 @@ import pytest
 
 from tests import sample_reports as reports
 from tilewright.client import Client
-from tilewright.errors import ConfigError, InfrastructureError, RecordError
+from tilewright.errors import (
+    CompilationTimeout,
+    ConfigError,
+    InfrastructureError,
+    ProblemError,
+    RecordError,
+    TilewrightError,
+)
 from tilewright.executors.remote import MAX_SUBMISSIONS, RemoteExecutor
 
 REPORT = reports.correct().to_json()
@@ -115,6 +122,25 @@ def test_a_report_of_a_newer_version_is_named(serving):
     url, _ = serving(lambda method, *_: (202, DONE) if method == "POST" else (200, newer))
     with pytest.raises(RecordError, match="schema version 99"):
         RemoteExecutor(url).evaluate(reports.request())
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "says"),
+    [
+        ({"error": "CompilationTimeout: 60 s", "error_kind": "CompilationTimeout"},
+         CompilationTimeout, "60 s"),
+        ({"error": "RecordError: torn", "error_kind": "RecordError"}, RecordError, "torn"),
+        ({"error": "ProblemError: gone", "error_kind": None}, ProblemError, "ProblemError: gone"),
+        ({"error": "ProblemError: gone"}, ProblemError, "ProblemError: gone"),
+        ({"error": "KeyError: 3", "error_kind": None}, InfrastructureError, "KeyError: 3"),
+    ],
+)  # fmt: skip
+def test_the_error_of_a_task_is_raised_as_its_kind(serving, told, kind, says):
+    url, _ = serving(lambda *_: (202, json.dumps({"key": "k", "state": "failed", **told})))
+    with pytest.raises(TilewrightError) as error:
+        RemoteExecutor(url).evaluate(reports.request())
+    assert type(error.value) is kind
+    assert str(error.value).endswith(says)
 
 
 def test_a_retry_after_date_is_ignored(serving):

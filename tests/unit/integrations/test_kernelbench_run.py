@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,18 @@ def test_results_of_another_process_are_kept(tmp_path):
     before = path.read_bytes()
     add_result(path, here, result)
     assert path.read_bytes() == before
+
+
+def test_no_process_loses_the_results_of_another_one(tmp_path):
+    path = tmp_path / "eval_results.json"
+    result = result_of(KeptReport(reports.incorrect(), Path("/runs/1")), {}, 10)
+
+    def add(sample):
+        add_result(path, Generation(1, 10, sample, tmp_path), result)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(40)))
+    assert [item["sample_id"] for item in read_results(path)["10"]] == list(range(40))
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -136,6 +137,38 @@ def test_a_logger_that_hangs_is_left_behind(tmp_path, warnings, monkeypatch):
     free.set()
     (text,) = warnings
     assert "still sends after 0.2 s" in text
+
+
+class Kept:
+    """A logger that keeps its points in memory."""
+
+    key = "kept"
+
+    def __init__(self):
+        self.steps: list[int] = []
+
+    def send(self, points):
+        self.steps += [point.step for point in points]
+
+    def keep(self, candidate, folder):
+        """Keep no files."""
+
+    def close(self):
+        """Do nothing."""
+
+
+def test_a_log_that_begins_late_is_sent_whole(tmp_path, warnings, monkeypatch):
+    kept = Kept()
+    module = SimpleNamespace(opened=lambda *_: kept)
+    monkeypatch.setitem(sys.modules, "tilewright.integrations.kept_logger", module)
+    monkeypatch.setattr(run_loggers, "PERIOD_S", 0.02)
+    with logged(tmp_path, ("kept",), warnings.append):
+        # Several looks at a folder without a log, as while a training loads its model.
+        time.sleep(0.2)
+        with EventLog(tmp_path) as log:
+            log.extend(events_of("train"))
+    assert warnings == []
+    assert kept.steps == [1, 2, 3, 4, 5, 5]
 
 
 def test_the_run_itself_fails_as_before(tmp_path, warnings):

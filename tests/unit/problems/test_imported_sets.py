@@ -130,6 +130,13 @@ def test_a_wrong_address_lists_the_known_ones(tmp_path, address, says):
         find_one(address, tmp_path)
 
 
+def test_a_home_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "home").write_text("a file")
+    found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), "v0")
+    with pytest.raises(ConfigError, match=r"kernelbench@v0\.jsonl: cannot be written"):
+        write_set(tmp_path / "home", "kernelbench", "v0", found)
+
+
 def test_two_revisions_are_distinguished(tmp_path):
     for revision in ("v0", "main"):
         found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), revision)

@@ -150,6 +150,36 @@ def test_a_resumed_run_evaluates_no_program_of_its_earlier_sessions(tmp_path):
     assert again.found.missing == 0
 
 
+class UnsteadyEvaluator(SyntheticEvaluator):
+    """Finds a program correct once, and then anything else."""
+
+    def __init__(self, *later):
+        self.verdicts = ("correct", *later)
+
+    def evaluations(self, problem, code):  # noqa: ARG002 - one signature
+        return tuple(EvalSummary(protocol="strict", verdict=name) for name in self.verdicts)
+
+
+@pytest.mark.parametrize(
+    ("later", "kept"),
+    [
+        (("incorrect",), ["incorrect"]),
+        (("failed", "rejected"), ["rejected"]),
+        (("unjudged",), ["correct"]),
+        (("correct",), ["correct", "correct"]),
+    ],
+)
+def test_a_program_with_several_verdicts_keeps_the_worst_one(tmp_path, later, kept):
+    store = VerdictStore(tmp_path / "synthetic.gz", KEY)
+    world = BookWorld(config.load(), store, tmp_path, UnsteadyEvaluator(*later))
+    turn = judged(world, "```python\ndef compute(x, b):\n    return x\n```")
+    assert turn.judgements[0].verdict == kept[0]
+    (problem,) = world.problems(COMPOSITION.id)
+    assert [item.verdict for item in store.evaluations(problem, turn.code)] == kept
+    world.close()
+    assert len(VerdictStore.read(store.path, KEY)) == 1
+
+
 def test_an_unjudged_program_is_not_stored(tmp_path):
     store, live = VerdictStore(tmp_path / "synthetic.gz", KEY), CountingEvaluator("unjudged")
     world = BookWorld(config.load(), store, tmp_path, live)

@@ -83,6 +83,20 @@ def test_an_unjudged_program_is_left(store):
     assert [code for _, code in again.seen] == [lost]
 
 
+class UnsteadyEvaluator(SyntheticEvaluator):
+    """Finds each program correct once and incorrect once."""
+
+    def evaluations(self, problem, code):  # noqa: ARG002 - one signature
+        made = ("correct", "incorrect")
+        return tuple(EvalSummary(protocol="strict", verdict=verdict) for verdict in made)
+
+
+def test_a_program_that_is_correct_only_now_and_then_is_stored_as_incorrect(store):
+    take_census(store, PROGRAMS[:2], UnsteadyEvaluator(), until=FOREVER)
+    rows = VerdictStore.read(store.path, KEY).rows()
+    assert [row.summary.verdict for row in rows] == ["incorrect"] * 2
+
+
 def test_the_programs_are_those_of_the_census():
     wanted = sum(len(list(census(item))) for item in compositions_of("rehearsal"))
     assert len(PROGRAMS) == wanted

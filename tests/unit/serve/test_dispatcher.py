@@ -107,13 +107,15 @@ def test_infrastructure_failures_are_retried_and_then_reported(store):
     made.close()
     assert (task.state, task.verdict, script.calls) == ("failed", None, ATTEMPTS)
     assert "unjudged after 3 attempts" in task.error
+    assert task.error_kind is None
 
 
 def test_an_unusable_problem_fails_without_a_retry(store):
     script = Script(ProblemError("no reference"))
     made = dispatcher_of(store, script)
     made.add(store.submit(given_of("k")).result())
-    assert "no reference" in ended(store, "k").error
+    task = ended(store, "k")
+    assert (task.error, task.error_kind) == ("ProblemError: no reference", "ProblemError")
     made.close()
     assert script.calls == 1
 

@@ -63,7 +63,14 @@ def test_slow_readers_learn_of_missed_events_and_the_feed_stays_bounded():
     assert feed.since("k", events[0].number)[1] is False
     for number in range(MAX_TASKS + 5):
         feed.tell(f"k{number}", "draw", {})
-    assert feed.since("k", 0)[0] == []
+    assert feed.since("k", 0) == ([], True)
+    last = feed.since(f"k{MAX_TASKS + 4}", 0)[0][0].number
+    # The buffer of a running task was discarded, and it has another event.
+    feed.tell("k", "draw", {})
+    events, missed = feed.since("k", 5)
+    assert (len(events), missed) == (1, True)
+    assert feed.since("k", last)[1] is False
+    assert feed.since("k new", 0) == ([], False)
     assert len(feed.since(f"k{MAX_TASKS + 4}", 0)[0]) == 1
 
 

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -153,14 +153,11 @@ class Chat:
                 future.set_exception(error)
 
         threading.Thread(target=run, daemon=True).start()
-        while True:
-            try:
-                return future.result(timeout=POLL_S)
-            except TimeoutError as error:
-                if future.done():
-                    raise
-                if self._over.is_set():
-                    raise PolicyError(f"{name}: the run ends") from error
+        # Not `result(timeout)`: its own TimeoutError looks like one of the request.
+        while not wait((future,), POLL_S).done:
+            if self._over.is_set():
+                raise PolicyError(f"{name}: the run ends")
+        return future.result()
 
     def _requested(self, messages: Sequence[Message], ask: Ask) -> Reply:
         section = self._section

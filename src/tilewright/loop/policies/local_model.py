@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -192,9 +192,11 @@ class Local:
         """Refuse the waiting requests, and end the thread that samples."""
         with self._lock:
             self._closed = True
-            while not self._waiting.empty():
-                if waiting := self._waiting.get():
-                    waiting[2].set_exception(PolicyError(f"model {self.name}: the run ends"))
+            with suppress(queue.Empty):
+                # The thread that samples takes requests meanwhile.
+                while True:
+                    if waiting := self._waiting.get_nowait():
+                        waiting[2].set_exception(PolicyError(f"model {self.name}: the run ends"))
             self._waiting.put(None)
         self._thread.join()
 

@@ -3,6 +3,9 @@
 One trial with a large error would otherwise steer a search for a long time. In ShinkaEvolve one
 false elite led all islands for 50 generations (its issue 119). The strategy gets the result after
 the race, with the mean of the trials that did not select the candidate.
+
+A limit: the strategy gets each turn once. So it keeps the score that the old best had before a
+later race, even if the trials of this race refute that score.
 """
 
 from __future__ import annotations

@@ -42,6 +42,8 @@ class LimitedTrajectory:
         self._device_s = 0.0
         self._estimates = Estimates()
         self._scores: dict[str, float] = {}
+        self._writers: dict[str, str] = {}
+        """By code: the first request that wrote it. Copies of one candidate are no rivals."""
         self._over = False
         self._race: Race | None = None
         self._raced = 0
@@ -141,7 +143,8 @@ class LimitedTrajectory:
     def _note(self, turn: Turn) -> None:
         """Keep the score of a correct candidate: the mean of its trials, or its one score."""
         # The code of a `measure` request is that of the request that wrote it.
-        writer = turn.ask.parents[0] if turn.ask.role == "measure" else turn.ask.id
+        asked = turn.ask.parents[0] if turn.ask.role == "measure" else turn.ask.id
+        writer = self._writers.setdefault(turn.source, asked)
         estimate = self._estimates.of(turn.ask.id)
         if estimate.verdict != "correct":
             self._scores.pop(writer, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -34,18 +33,18 @@ class RunLog:
     """A run folder, opened for reading. Lifetime: until `close`.
 
     It names damaged lines to `left_out` and reads the rest. A last line without an end comes from
-    a killed run and is skipped silently.
+    a killed run and is skipped silently. Of several turns of one request only the last one counts,
+    as in `turns_of`.
     """
 
     def __init__(self, folder: Path, left_out: Callable[[str], None]) -> None:
         self.folder, self._left_out = folder, left_out
         self._events = _opened(folder / EVENTS)
         self._problems = _opened(folder / PROBLEMS)
-        # Offsets of turns: in the order of the log, by the id of the request, and by trajectory
-        # with the turn's number. Offsets of problems by id.
-        self._offsets = array("Q")
+        # Offsets of turns by the id of the request, in the order of the first turn of each; the
+        # number of each request in its trajectory; offsets of problems by id.
         self._turns: dict[str, int] = {}
-        self._trajectories: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        self._trajectories: dict[tuple[str, int], dict[str, int]] = {}
         self._texts: dict[str, int] = {}
         self.begun = self._index()
         self._index_problems()
@@ -69,10 +68,9 @@ class RunLog:
                 if event["event"] == "turn_finished":
                     ask = event["turn"]["ask"]
                     trajectory = (str(ask["problem"]), ask.get("sample", 0))
-                    place = (ask.get("turn", 0), offset)
-                    self._turns.setdefault(ask["id"], offset)
-                    self._trajectories.setdefault(trajectory, []).append(place)
-                    self._offsets.append(offset)
+                    requests = self._trajectories.setdefault(trajectory, {})
+                    requests[ask["id"]] = ask.get("turn", 0)
+                    self._turns[ask["id"]] = offset
                 elif event["event"] == "run_started":
                     found = EVENT.validate_python(event)
                     begun = found if isinstance(found, RunStarted) else None
@@ -95,29 +93,32 @@ class RunLog:
             offset += len(line)
 
     def events(self, *, named: bool = False) -> Iterator[Event]:
-        """Yield all events that can be read, in the order of the log; `named`: name the others."""
+        """Yield the events that can be read, in the order of the log; `named`: name the others."""
         self._events.seek(0)
         # Others read turns by their offsets meanwhile, so the place is kept here.
         offset = 0
         while (line := self._events.readline()).endswith(b"\n"):
-            offset += len(line)
+            place, offset = offset, offset + len(line)
             try:
-                yield parse_event(line)
+                event = parse_event(line)
+                turn = event.turn if isinstance(event, TurnFinished) else None
+                if turn is None or place == self._turns.get(turn.ask.id):
+                    yield event
             except ValidationError as error:
                 # A line that is no JSON was named before.
                 if named and error.errors()[0]["type"] != "json_invalid":
-                    place = offset - len(line)
                     self._left_out(f"{self.folder / EVENTS}: byte {place}: {line_fault(error)}")
             self._events.seek(offset)
 
     def turns(self) -> Iterator[Turn]:
-        """Return the turns that have a reply, in the order of the log."""
-        return filter(None, map(self._at, self._offsets))
+        """Return the turns that have a reply, in the order of the first answers."""
+        return filter(None, map(self._at, self._turns.values()))
 
     def trajectories(self) -> Iterator[list[Turn]]:
         """Yield the turns of each trajectory, in order; the first begun trajectory comes first."""
-        for places in self._trajectories.values():
-            if turns := [*filter(None, (self._at(offset) for _, offset in sorted(places)))]:
+        for requests in self._trajectories.values():
+            places = sorted((number, self._turns[name]) for name, number in requests.items())
+            if turns := [*filter(None, (self._at(offset) for _, offset in places))]:
                 yield turns
 
     def problems(self) -> Iterator[Problem]:

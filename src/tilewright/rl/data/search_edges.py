@@ -63,12 +63,14 @@ class SearchFacts:
     """The requests that judged drafts, by the draft."""
 
     def add(self, turn: Turn) -> None:
-        """Take in a turn."""
+        """Take in a turn; of several turns of one request the last one counts."""
         ask = turn.ask
         self.estimates.add(turn)
         place, verdict = (ask.problem, ask.sample), _verdict(turn)
         node = LoggedTurn(place, ask.role, ask.parents, turn.source, turn.language, verdict)
-        self.nodes.setdefault(ask.id, node)
+        # A draft keeps the verdict of the request that judged it.
+        if ask.id not in self._judged:
+            self.nodes[ask.id] = node
         for name in ask.parents if ask.role == "measure" and turn.judgements else ():
             draft = self.nodes.get(name)
             if draft is not None and draft.verdict is None:

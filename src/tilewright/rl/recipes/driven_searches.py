@@ -36,9 +36,10 @@ def search_score(folder: RecipeFolder, run: StageRun) -> float | None:
         return None
     group = config.held_out.partition("/")[2]
     known = fastest_known(RecipeData(folder.path, group, config.verdicts))
-    return statistics.fmean(
+    shares = [
         speedup / known[problem] for (problem, _), speedup in best.items() if problem in known
-    )
+    ]
+    return statistics.fmean(shares) if shares else None
 
 
 def best_by_search(place: Path) -> dict[tuple[str, str], float]:

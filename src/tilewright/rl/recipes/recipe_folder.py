@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,13 @@ from typing import Any
 import yaml
 
 from tilewright.errors import ConfigError, RecordError, writing
-from tilewright.records.file_lock import try_lock
 from tilewright.records.whole_files import write_whole
 from tilewright.rl.recipes.recipe import Recipe, RecipeStage, Variant, find_recipe
 from tilewright.rl.recipes.recipe_config import RecipeConfig
 from tilewright.rl.study.study_config import first_difference
 from tilewright.rl.study.study_folder import finished_model
 
-RECIPE, LOGS, LOCK = "recipe.yaml", "logs", "lock"
+RECIPE, LOGS = "recipe.yaml", "logs"
 
 
 @dataclass(frozen=True)
@@ -97,21 +95,6 @@ def open_recipe(path: Path, recipe: Recipe, config: RecipeConfig) -> RecipeFolde
         with writing(path):
             write_whole(recorded, yaml.safe_dump(tree, sort_keys=False))
     return RecipeFolder(path.resolve(), recipe, config)
-
-
-@contextmanager
-def held(folder: RecipeFolder) -> Iterator[None]:
-    """Hold a folder for this process: two would train one stage twice.
-
-    Raises:
-        ConfigError: another process has it.
-    """
-    with writing(folder.path):
-        opened = (folder.path / LOCK).open("w")
-    with opened as file:
-        if not try_lock(file):
-            raise ConfigError(f"another process trains in {folder.path}; wait for it, or stop it")
-        yield
 
 
 def read_recipe(path: Path) -> RecipeFolder:

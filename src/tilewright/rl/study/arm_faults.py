@@ -1,7 +1,8 @@
 """Why the process of an arm failed: by a reason that stops the arm, or by the machine. No torch.
 
 An arm is stopped by its own settings: they are wrong, mismatch rejection keeps nothing, or too many
-turns are unjudged. A crash, a kill, a full disk or a lost GPU stops none: it continues later.
+turns are unjudged. A crash, a kill, a failing disk or a lost GPU stops none: it continues later. So
+does an arm whose run another process has.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tilewright.executors.factory import device_model
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import TurnFinished
+from tilewright.records.file_lock import try_lock
 from tilewright.records.whole_files import write_whole
 from tilewright.rl.study.study_folder import TRAINED, run_in
 from tilewright.rl.training_config import TrainConfig, load_training
@@ -47,13 +49,21 @@ def stopped_because(place: Path) -> str:
 
 
 def _stops(place: Path, status: int) -> bool:
-    if status == ConfigError.exit_code:
-        return True
     run = run_in(place)
+    if status == ConfigError.exit_code:
+        return run is None or not is_in_use(run)
     if status != InfrastructureError.exit_code or run is None:
         return False
     config = load_training(run / "run.yaml", recorded=True)
     return lacks_verdicts(run, config) and has_device(config)
+
+
+def is_in_use(run: Path) -> bool:
+    """Tell whether a process writes the log of a run now."""
+    if not (run / EVENTS).exists():
+        return False
+    with (run / EVENTS).open("rb") as log:
+        return not try_lock(log)
 
 
 def lacks_verdicts(run: Path, config: TrainConfig) -> bool:

@@ -7,6 +7,7 @@ import json
 
 from tilewright import config
 from tilewright.errors import ConfigError, writing
+from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.run_folder import create_run
 from tilewright.records.whole_files import write_whole
@@ -17,8 +18,10 @@ from tilewright.rl.study.stages import training_of
 from tilewright.rl.study.study_folder import StudyFolder
 
 
-def run_gate(folder: StudyFolder) -> list[GateLine]:
+def run_gate(folder: StudyFolder, on_event: OnEvent) -> list[GateLine]:
     """Return the lines of the gate, and write them where the study looks for them.
+
+    `on_event` receives the events of evaluations.
 
     Raises:
         ConfigError: the study has no cold-started model yet.
@@ -37,7 +40,7 @@ def run_gate(folder: StudyFolder) -> list[GateLine]:
     settings = training_of(folder, changes)
     place = folder.path / study_folder.SAMPLES
     run = study_folder.run_in(place) or create_run(place, config.dump(settings))
-    played = sample_model(settings, run, lambda *_: None)
+    played = sample_model(settings, run, on_event)
     plans = plan_table(group.partition("/")[2])
     lines = gate_lines(gate_samples(played, plans), settings.estimator())
     _write(folder, lines)

@@ -120,9 +120,8 @@ def stages_of(folder: StudyFolder, shown: Shown) -> Iterator[StudyStage]:
     for name, seed in sorted(folder.config.runs(), key=lambda r: len(failures_of(folder.arm(*r)))):
         yield StudyStage(f"arm {name}, seed {seed}", _arm_done(folder, name, seed),
                     _arm(folder, name, seed, shown), is_arm=True)  # fmt: skip
-    if (section := folder.config.scaling) is not None:
+    if (place := folder.scaled_arm) is not None:
         # An arm that stopped has no model.
-        place = folder.arm(section.arm, 0)
         done = lambda: (path / SCALING).exists() or bool(stopped_because(place))  # noqa: E731
         yield StudyStage("test-time scaling", done, _scaling(folder, shown))
     if live:

@@ -87,7 +87,7 @@ class ScalingSection(Section):
     """Test-time scaling: many turns of a trained model, each prompt with a part of the history."""
 
     arm: str
-    """The arm whose model of seed 0 is sampled."""
+    """The arm whose model of its first seed is sampled."""
     turns: int = Field(default=8, ge=2)
     """Turns of each trajectory."""
     samples: int = Field(default=8, ge=1)

@@ -47,6 +47,13 @@ class StudyFolder:
         """Return the folder in which the run of an arm lies."""
         return self.path / ARMS / f"{name}-{seed}"
 
+    @property
+    def scaled_arm(self) -> Path | None:
+        """The folder of the arm that test-time scaling samples, by its first seed."""
+        if (section := self.config.scaling) is None:
+            return None
+        return self.arm(section.arm, self.config.arms[section.arm].first_seed)
+
     def training(self) -> dict[str, Any]:
         """Return the settings of `tilewright train` that all stages share."""
         tree = dict(self.config.training)

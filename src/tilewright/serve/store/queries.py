@@ -20,7 +20,7 @@ ADD_OWNER = insert(OWNERS).prefix_with("OR IGNORE")
 _START = update(TASKS).where(_KEY, TASKS.c.state == "queued").returning(*SHOWN, TASKS.c.request)
 BEGIN = _START.values(state="running", started_at=bindparam("now"), attempts=TASKS.c.attempts + 1)
 _END = update(TASKS).where(_KEY, IS_OPEN).values(ended_at=bindparam("now"))
-FAILED = _END.values(state="failed", error=bindparam("said"))
+FAILED = _END.values(state="failed", error=bindparam("said"), error_kind=bindparam("kind"))
 # An earlier attempt may have left an error.
 DONE = _END.values(state="done", verdict=bindparam("said"), result=bindparam("packed"), error=None)
 LATE = FAILED.where(TASKS.c.deadline < bindparam("now"))

@@ -173,13 +173,13 @@ class Store:
         """Store a result; a task that was cancelled meanwhile stays cancelled."""
         return self._end(sql.DONE, key, {"said": verdict, "packed": zlib.compress(result, 1)})
 
-    def fail(self, key: str, error: str) -> Future[bool]:
-        """Mark a task as failed with an internal error."""
-        return self._end(sql.FAILED, key, {"said": error[:MAX_ERROR_CHARS]})
+    def fail(self, key: str, error: str, kind: str | None = None) -> Future[bool]:
+        """Mark a task as failed with an error of a kind; `None`: an internal one."""
+        return self._end(sql.FAILED, key, {"said": error[:MAX_ERROR_CHARS], "kind": kind})
 
     def expire(self, key: str, error: str) -> Future[bool]:
         """End a task whose deadline has passed; `False` if it has ended or got a later deadline."""
-        return self._end(sql.LATE, key, {"said": error})
+        return self._end(sql.LATE, key, {"said": error, "kind": None})
 
     @_queued
     def _end(

@@ -26,6 +26,8 @@ TASKS = sa.Table(
     sa.Column("deadline", sa.Float),
     sa.Column("verdict", sa.Text),
     sa.Column("error", sa.Text),
+    # Name of the exception, for clients that raise it again.
+    sa.Column("error_kind", sa.Text),
     sa.Column("request", sa.LargeBinary, nullable=False),
     sa.Column("result", sa.LargeBinary),
 )
@@ -52,6 +54,9 @@ SERVED = sa.Table("served", META, sa.Column("by", sa.Text, primary_key=True))
 CARRIED = sa.Table("carried", META, sa.Column("key", sa.Text, primary_key=True))
 """Flagged tasks: an earlier server accepted them for another device model or version."""
 
+LATER_COLUMNS = (NAMES.c.given, TASKS.c.error_kind)
+"""Columns of texts that the first version of the file lacks."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -69,6 +74,8 @@ class Task:
     deadline: float | None = None
     verdict: str | None = None
     error: str | None = None
+    error_kind: str | None = None
+    """Name of the exception in `tilewright.errors`; `None` also where it is an internal error."""
     sequence: int = 0
 
     @property
@@ -102,9 +109,11 @@ def open_engine(path: Path) -> sa.Engine:
     sa.event.listen(engine, "connect", _connected)
     META.create_all(engine)
     BY_END.create(engine, checkfirst=True)
-    if "given" not in {column["name"] for column in sa.inspect(engine).get_columns("names")}:
-        with engine.begin() as connection:
-            connection.exec_driver_sql("ALTER TABLE names ADD COLUMN given TEXT")
+    for column in LATER_COLUMNS:
+        table = column.table.name
+        if column.name not in {found["name"] for found in sa.inspect(engine).get_columns(table)}:
+            with engine.begin() as connection:
+                connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column.name} TEXT")
     return engine
 
 

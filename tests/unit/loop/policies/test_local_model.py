@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import queue
 import shutil
 import threading
 
@@ -109,6 +110,24 @@ def test_a_local_model_takes_its_most_likely_choice(model):
     _, choice = choose(policy, PROMPT, asked)
     means = [sum(row) / len(row) for row in choice.logprobs]
     assert means[choice.taken] == max(means)
+
+
+class SlowQueue(queue.Queue):
+    """Says that it holds a request which another thread has just taken."""
+
+    def empty(self):
+        return False
+
+
+def test_the_end_waits_for_no_request_that_was_taken_meanwhile(model):
+    policy = model()
+    before, policy._waiting = policy._waiting, SlowQueue()
+    ends = threading.Thread(target=policy.close, daemon=True)
+    # The thread that samples waits at the queue that it got at its start.
+    before.put(None)
+    ends.start()
+    ends.join(10)
+    assert not ends.is_alive()
 
 
 def test_loading_a_model_prints_nothing_and_refuses_absent_weights(folder, tmp_path, capfd):

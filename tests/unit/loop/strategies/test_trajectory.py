@@ -116,6 +116,19 @@ def test_candidates_that_may_be_the_best_race_before_the_final_trials():
     assert len({ask.id for ask in asks}) == len(asks)
 
 
+def test_copies_of_one_program_do_not_race_against_each_other():
+    plan = Plan(problem="p", turns=3)
+    limits = TrajectoryLimits(final_trials=2, race_candidates=3)
+    trajectory = LimitedTrajectory(best_of_n.make(plan, score), plan, score, limits)
+    asks = []
+    while wanted := trajectory.ask(3):
+        asks += wanted
+        for ask in wanted:
+            copy = noisy(ask, 1.5).model_copy(update={"source": "one program"})
+            trajectory.tell(copy)
+    assert [(ask.operator, ask.parents) for ask in asks[3:]] == [(REMEASURE, ("p#0.0",))] * 2
+
+
 def test_nobody_races_without_a_rival_or_without_a_race():
     truth = {"p#0.0": 1.50, "p#0.1": 1.42, "p#0.2": 1.2}
     for first, count in (([1.0, 2.0], 3), ([1.50, 1.51], 1), ([1.50, 1.51], 0)):

@@ -74,6 +74,15 @@ def test_the_score_is_a_share_of_the_fastest_program_of_the_store(tmp_path):
     assert f"{(2.0 / fastest) / 2:.3f}" in page
 
 
+def test_searches_on_problems_without_a_stored_program_have_no_score(tmp_path):
+    config = rehearsal(held_out="nano/rehearsal", seeds=1)
+    folder = open_recipe(tmp_path, find_recipe("kernel_smith"), config)
+    run = StageRun(folder.recipe.stage("rl"), 0)
+    recorded(folder.place(run))
+    assert PROBLEM not in fastest_known(RecipeData(tmp_path, "rehearsal", "synthetic"))
+    assert search_score(folder, run) is None
+
+
 def test_the_variants_of_kernel_smith_name_the_score_of_searches():
     variants = find_recipe("kernel_smith").variants
     assert {item.name: item.figure for item in variants} == {

@@ -8,7 +8,8 @@ import yaml
 from tilewright.errors import ConfigError, RecordError
 from tilewright.rl.recipes.recipe import find_recipe
 from tilewright.rl.recipes.recipe_config import load_recipe_config, rehearsal
-from tilewright.rl.recipes.recipe_folder import RECIPE, held, open_recipe, read_recipe
+from tilewright.rl.recipes.recipe_folder import RECIPE, open_recipe, read_recipe
+from tilewright.rl.stage_runner import held
 
 AUTOTRITON = find_recipe("autotriton")
 CONFIG = rehearsal(seeds=2, variants=("without-rule",))
@@ -59,9 +60,10 @@ def test_a_folder_keeps_its_recipe_and_its_settings(tmp_path):
 
 def test_two_processes_cannot_train_in_one_folder(tmp_path):
     folder = open_recipe(tmp_path, AUTOTRITON, CONFIG)
-    with held(folder), pytest.raises(ConfigError, match="another process trains"), held(folder):
+    place = folder.path
+    with held(place), pytest.raises(ConfigError, match="another process trains"), held(place):
         pass
-    with held(folder):
+    with held(place):
         pass
 
 

@@ -50,6 +50,14 @@ def test_wrong_settings_stop_an_arm_with_their_reason(tmp_path):
     assert stopped_because(tmp_path) == "mismatch rejection keeps nothing"
 
 
+def test_an_arm_whose_run_another_process_has_goes_on_later(tmp_path):
+    run_with(tmp_path, 0)
+    with EventLog(tmp_path / "run"):
+        assert not record_failure(tmp_path, 2, "another process works on this run")
+    assert not stopped_because(tmp_path)
+    assert record_failure(tmp_path, 2, "mismatch rejection keeps nothing")
+
+
 def test_the_signal_of_a_killed_arm_is_named(tmp_path):
     record_failure(tmp_path, -9, "step 3")
     assert failures_of(tmp_path)[0]["reason"] == "signal 9 ended it; last line: step 3"

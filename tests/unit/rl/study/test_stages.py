@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
+from click.testing import CliRunner
 
+from tilewright.cli.main import cli
 from tilewright.errors import ConfigError, InfrastructureError, RecordError
+from tilewright.rl.stage_runner import held
 from tilewright.rl.study.arm_faults import record_failure
 from tilewright.rl.study.stages import (
     check_judged,
@@ -14,7 +17,7 @@ from tilewright.rl.study.stages import (
     run_stages,
     stages_of,
 )
-from tilewright.rl.study.study_config import ArmSection, load_study
+from tilewright.rl.study.study_config import ArmSection, ScalingSection, load_study
 from tilewright.rl.study.study_folder import STORE, open_study
 from tilewright.rl.synthetic_verdicts import synthetic_store
 from tilewright.rl.training_config import TrainConfig
@@ -52,6 +55,26 @@ def test_an_arm_that_failed_comes_after_the_others(tmp_path):
     record_failure(folder.arm("base", 0), -9, "step 3")
     assert arms() == [*before[1:], before[0]]
     assert before[0] == "arm base, seed 0"
+
+
+def test_scaling_waits_for_the_first_seed_of_its_arm(tmp_path):
+    arms = {**REHEARSAL.arms, "base": ArmSection(seeds=2, first_seed=3)}
+    changes = {"arms": arms, "scaling": ScalingSection(arm="base")}
+    folder = open_study(tmp_path, REHEARSAL.model_copy(update=changes))
+    (stage,) = [s for s in stages_of(folder, lambda _: None) if s.name == "test-time scaling"]
+    record_failure(folder.arm("base", 0), 2, "it is no arm of this study")
+    assert not stage.is_done()
+    record_failure(folder.arm("base", 3), 2, "mismatch rejection keeps nothing")
+    assert stage.is_done()
+
+
+def test_two_processes_cannot_train_in_the_folder_of_one_study(tmp_path):
+    words = ["train", "study", "nano-rehearsal.yaml", "--out", str(tmp_path)]
+    open_study(tmp_path, REHEARSAL)
+    with held(tmp_path):
+        found = CliRunner().invoke(cli, words)
+    assert found.exit_code == 2
+    assert "another process trains" in found.output
 
 
 def census_study(path):

@@ -180,9 +180,13 @@ def test_a_store_of_an_earlier_version_is_migrated(tmp_path):
     first.close()
     with contextlib.closing(sqlite3.connect(tmp_path / "tasks.db")) as old:
         old.execute("ALTER TABLE names DROP COLUMN given")
+        old.execute("ALTER TABLE tasks DROP COLUMN error_kind")
         old.commit()
     second = Store(tmp_path / "tasks.db")
     assert second.named("a", "mine") == "k"
+    second.begin("k").result()
+    second.fail("k", "RecordError: torn", "RecordError").result()
+    assert second.task("k").error_kind == "RecordError"
     with pytest.raises(Conflict):
         second.submit(given_of("other", name="mine", given="x")).result()
     second.close()

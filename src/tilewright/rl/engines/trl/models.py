@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from tilewright.errors import ConfigError, boundary
 from tilewright.loop.policies.local_model import load_causal_model
 from tilewright.rl.training_config import FreshSection, LoraSection, TrainConfig
+from tilewright.rl.training_folder import replaced_folder
 
 FOLDER = "model"
 """Folder of the trained model in a run folder."""
@@ -123,15 +123,12 @@ def adapters(section: LoraSection) -> Any:  # noqa: ANN401
 def save(model: Any, tokenizer: Any, folder: Path) -> Path:  # noqa: ANN401
     """Write a model for the policy `local:FOLDER`; adapters are merged into its weights.
 
-    The folder appears when all of its files are written.
+    The folder appears when all of its files are written, and an old one stays until then.
     """
     whole = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
-    fresh = folder.with_name(f"{folder.name}.new")
-    for old in (fresh, folder):
-        shutil.rmtree(old, ignore_errors=True)
-    whole.save_pretrained(fresh)
-    tokenizer.save_pretrained(fresh)
-    fresh.replace(folder)
+    with replaced_folder(folder) as fresh:
+        whole.save_pretrained(fresh)
+        tokenizer.save_pretrained(fresh)
     return folder
 
 

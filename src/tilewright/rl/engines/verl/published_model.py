@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import RecordError, writing
+from tilewright.rl.training_folder import replaced_folder
 
 FOLDER = "model"
 """Folder of the trained model in a run folder."""
@@ -30,15 +31,12 @@ def publish(folder: Path, initial: Path, adapter_scale: float | None) -> Path:
         RecordError: verl left no checkpoint, or one without weights.
     """
     source = _newest(folder / "checkpoints")
-    target, fresh = folder / FOLDER, folder / f"{FOLDER}.new"
-    with writing(target):
-        for old in (fresh, target):
-            shutil.rmtree(old, ignore_errors=True)
+    target = folder / FOLDER
+    with writing(target), replaced_folder(target) as fresh:
         if adapter_scale is None:
             shutil.copytree(source, fresh)
         else:
             _write_merged(source, initial, fresh, adapter_scale)
-        fresh.replace(target)
     return target
 
 

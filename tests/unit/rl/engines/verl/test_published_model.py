@@ -47,6 +47,16 @@ def test_merged_weights_compute_what_the_adapters_computed(tmp_path):
         assert (before - logprobs(found, prompt, reply)).abs().max() > 0.01
 
 
+def test_a_model_that_cannot_be_written_leaves_the_one_before(tmp_path):
+    before = tmp_path / "model" / "config.json"
+    before.parent.mkdir()
+    before.write_text("{}")
+    checkpoint(tmp_path)
+    with pytest.raises(RecordError, match="the checkpoint has no weights"):
+        publish(tmp_path, tmp_path, 1.0)
+    assert before.read_text() == "{}"
+
+
 def test_a_run_without_a_checkpoint_is_refused(tmp_path):
     with pytest.raises(RecordError, match="verl left no checkpoint"):
         publish(tmp_path, tmp_path, None)
