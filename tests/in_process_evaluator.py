@@ -63,6 +63,7 @@ from tilewright.evaluator.pipeline.run import evaluate
 from tilewright.evaluator.processes.host import DeviceHost, lease_name
 from tilewright.evaluator.processes.prefork import PreforkPool, lease_folder
 from tilewright.evaluator.runners import cpu_runner
+from tilewright.evaluator.runners import sync_page as runner_page
 from tilewright.problems.loader import parse_problem
 from tilewright.records import (
     Baseline,
@@ -267,7 +268,7 @@ class InProcessEvaluator(DeviceHost):
         monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
         monkeypatch.setitem(sys.modules, "shim", shim)
         # The supervisor spins on the sync page, and must not keep a runner's thread from its work.
-        monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
+        monkeypatch.setattr(runner_page, "SPIN_CHECK", 1)
         monkeypatch.setattr(cpu_runner.Runner, "_watch", _yielding(cpu_runner.Runner._watch))
         self._switch_interval_s = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL_S)

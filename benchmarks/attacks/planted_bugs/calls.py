@@ -36,13 +36,13 @@ CALL = (
         RUNNER,
         (
             "no runner is stopped before its inputs are written",
-            "        self._stop()\n        ready_cpu_s, waited_s",
+            "        self.stop()\n        ready_cpu_s, waited_s",
             "        ready_cpu_s, waited_s",
             ORDER,
         ),
         (
             "no runner is stopped before its memory is read",
-            "        self._stop()\n        stopped_at, stopped",
+            "        self.stop()\n        stopped_at, stopped",
             "        stopped_at, stopped",
             ORDER,
         ),

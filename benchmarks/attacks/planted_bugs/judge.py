@@ -204,8 +204,8 @@ JUDGE = (
         RULES,
         (
             "hidden sizes near public ones equal the public ones",
-            "choices.choice((-1, 1))",
-            "choices.choice((0, 0))",
+            "choices.choice(inside or [declared])",
+            "declared",
             "test_hidden_sizes_differ_from_public_ones_and_stay_in_range",
         ),
     ),

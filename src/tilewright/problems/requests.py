@@ -94,7 +94,7 @@ def _baseline(name: str, problem: Problem) -> Baseline:
         )
         raise ConfigError(f"baseline {name}: no such file; {advice}")
     if (own := Path(name).stem) in RESERVED:
-        raise ConfigError(f"baseline {name}: {own!r} stands for another one; rename the file")
+        raise ConfigError(f"baseline {name}: {own!r} belongs to another one; rename the file")
     made = make_candidate(read_candidate(name, problem.entry), problem)
     if isinstance(made, tuple):
         raise ConfigError(f"baseline {name}: {made[1].message}")

@@ -158,8 +158,8 @@ class Turn(Record):
     code: str = ""
     """Text of the candidate's main file, where the reply does not hold it whole."""
     files: tuple[SourceFile, ...] = ()
-    """The candidate's files, the main one first, where neither the reply nor `code` holds them: a
-    patch or a measurement of a program that is not one Python file."""
+    """The candidate's files, the main one first, where neither the reply nor `code` holds them. So
+    it is after a patch or a measurement of a program that is not one Python file."""
     refused: str = ""
     """Why the answer is no candidate, or no choice; empty if it is one."""
     repeats: str = ""

@@ -13,7 +13,7 @@ Protocol = Literal["strict", "official"]
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
 """Baselines that torch compiles, with the mode of `torch.compile`."""
 RESERVED = {"candidate", "eager", *COMPILE_MODES}
-"""Names that a baseline from a file may not have: each stands for another implementation."""
+"""Names that a baseline from a file may not have: each belongs to another implementation."""
 
 
 def collide(one: str, other: str) -> bool:
@@ -59,7 +59,7 @@ class Baseline(Record):
             wanted = " or ".join(sorted(names))
             raise ValueError(f"a baseline of kind {self.kind} has the name {wanted}")
         if names is None and self.name in RESERVED:
-            raise ValueError(f"the name {self.name!r} stands for another implementation")
+            raise ValueError(f"the name {self.name!r} belongs to another implementation")
         if (self.kind, self.candidate is None) in (("eager", False), ("candidate", True)):
             raise ValueError(f"baseline {self.name!r}: kind {self.kind} with a wrong `candidate`")
         return self

@@ -16,8 +16,8 @@ PERMUTED = 24
 """The runner sets one bit here for each output that is not contiguous: it has the strides of the
 reference's output."""
 SHARES_CORE = 32
-"""The supervisor writes one here if the runner has no core of its own. Then whoever waits sleeps:
-the scheduler may leave a core to a process that spins for many seconds."""
+"""The supervisor writes one here if the runner has no core of its own. Then each of the two sleeps
+while it waits: the scheduler may leave a core to a process that spins for many seconds."""
 PAUSE_S = 5e-5
 """Seconds between two looks of a process that waits for another one on its own core."""
 OUTPUTS = 64

@@ -16,9 +16,9 @@ STOPPED_S = 10.0
 """Seconds within which SIGSTOP must stop all threads. A thread first ends its call of the kernel.
 On a busy machine it waits for a core before that: 2 s were too few at a load of 11."""
 SPINNING_S, PAUSE_S = 1e-3, 5e-5
-"""Seconds for which the caller looks without a pause, since a thread that has a core stops within
-50 us, and seconds between two looks after that. A thread may need the caller's own core to stop,
-and the scheduler may leave that core to a caller that spins for more than 10 s."""
+"""Seconds for which the caller looks without a pause, and seconds between two looks after that. A
+thread that has a core stops within 50 us. Another one may need the caller's own core. The scheduler
+may leave that core to a caller that spins, for more than 10 s (docs/lab)."""
 _STOPPED, _ENDED = b"TtZX", b"ZX"
 """States of a thread in /proc/PID/stat."""
 _REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17

@@ -39,8 +39,6 @@ MEMORY_DESCRIPTORS = 2
 """Descriptors that a runner sends of itself: its memory, and its memory map."""
 MIN_HELD = 2
 """Calls whose outputs their caller holds at least."""
-SPIN_CHECK = 512
-"""Reads of the sync page between two checks of channel and deadline."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +101,8 @@ class Runner:
         self._sequence = 0
         self._next_look = 0.0
         self._cpu_before = 0.0
-        self._shares_core = False
         self._poll = select.poll()
         self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
-
-    def share_core(self) -> None:
-        """Sleep where the runner or its supervisor would spin: they have one core together."""
-        self._shares_core = True
-        self.page.flags[sync_page.SHARES_CORE] = 1
 
     def serve(self, watch: Callable[[], None], deadline: float) -> None:
         """Go on in another evaluation, with its client and deadline."""
@@ -301,24 +293,15 @@ class Runner:
         self.child.allow_processes()
 
     def _spin(self, flag: int, sequence: int, limit: float) -> None:
-        flags = self.page.flags
-        while True:
-            for _ in range(SPIN_CHECK):
-                if flags[flag] == sequence:
-                    return
-            if self._poll.poll(0) and flags[flag] != sequence:
+        while not self.page.spin(flag, sequence):
+            if self._poll.poll(0) and self.page.flags[flag] != sequence:
                 # A frame before completion: an error of the candidate, or its end.
                 frame = self.receive(limit)
                 raise self._forged(f"{frame.kind!r} before the call was done")
             if time.monotonic() > limit:
                 raise self.late()
             self._watch()
-            self._leave_core()
-
-    def _leave_core(self) -> None:
-        """Let the runner go on if it has the supervisor's own core."""
-        if self._shares_core:
-            time.sleep(sync_page.PAUSE_S)
+            self.page.pause()
 
     def _watch(self) -> None:
         """Check that the client is there, time is left, and memory is within its limit."""

@@ -102,7 +102,7 @@ class GpuRunner(Runner):
             if time.monotonic() > limit:
                 return False
             self._watch()
-            self._leave_core()
+            self.page.pause()
         return True
 
     def result(self) -> Result:

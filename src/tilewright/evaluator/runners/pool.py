@@ -116,7 +116,7 @@ class RunnerPool:
         given = (self.deadline, host.cores.threads, self.context.seed("held"))
         runner = kind(name, child, limits, self.watch, *given)
         if not host.cores.separate:
-            runner.share_core()
+            runner.page.share_core()
         runner.builds = self._build_requests(name, again=bool(build))
         self.runners[name] = runner
         child.wait_ready()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import time
 from typing import NamedTuple
 
-from tilewright.wire.sync_page import OUTPUTS, PERMUTED
+from tilewright.wire.sync_page import OUTPUTS, PAUSE_S, PERMUTED, SHARES_CORE
+
+SPIN_CHECK = 512
+"""Reads of the sync page between two checks of channel and deadline."""
 
 
 def sealed_memory(name: str, size: int) -> int:
@@ -44,6 +48,25 @@ class SyncPage:
         """Tells a runner to go on after a call; it sleeps until then."""
         self._map = mmap.mmap(self.fd, mmap.PAGESIZE)
         self.flags = memoryview(self._map).cast("Q")
+        self._shares_core = False
+
+    def share_core(self) -> None:
+        """Sleep where the runner or its supervisor would spin: they have one core together."""
+        self._shares_core = True
+        self.flags[SHARES_CORE] = 1
+
+    def spin(self, flag: int, sequence: int) -> bool:
+        """Read a flag many times; tell whether it has the number of the call."""
+        flags = self.flags
+        for _ in range(SPIN_CHECK):  # noqa: SIM110 - a generator is slower for each look
+            if flags[flag] == sequence:
+                return True
+        return False
+
+    def pause(self) -> None:
+        """Let the runner go on if it has the supervisor's own core."""
+        if self._shares_core:
+            time.sleep(PAUSE_S)
 
     def outputs(self, count: int) -> ReportedOutputs:
         """Return what the runner has written of the outputs of its last call."""

@@ -352,7 +352,7 @@ def test_a_runner_that_hides_its_memory_has_failed():
 
 def test_a_supervisor_without_a_core_of_its_own_sleeps_while_its_runner_works():
     runner, peer = connected()
-    runner.share_core()
+    runner.page.share_core()
     done = threading.Timer(0.4, lambda: runner.page.flags.__setitem__(sync_page.DONE, 1))
     done.start()
     used_s = time.thread_time()
