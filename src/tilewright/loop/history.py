@@ -21,8 +21,6 @@ class Snapshot:
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
     """Reasons why earlier attempts on the first parent came to nothing, oldest first."""
-    programs: int = 0
-    """Earlier requests of its trajectory that a program of any kind may answer."""
 
 
 NO_SNAPSHOT = Snapshot()
@@ -50,6 +48,9 @@ class RecordedHistory:
         self.estimates = Estimates()
         self.snapshots: dict[str, Snapshot] = {}
         """By the id of each request without a result."""
+        self.places: dict[str, int] = {}
+        """By the id of each request without a result: the number of earlier requests of its
+        trajectory that any program may answer."""
         self._programs = Counter[tuple[str, int]]()
         self._judged: dict[tuple[str, int, str], str] = {}
         self._failed: dict[str, tuple[str, ...]] = {}
@@ -71,9 +72,9 @@ class RecordedHistory:
             asks.append(ask.model_copy(update={"documents": digests}) if digests else ask)
             seen = tuple(dict.fromkeys((*ask.shown_turns, *ask.parents)))
             failed = self._failed.get(ask.parents[0], ()) if ask.parents else ()
+            self.snapshots[ask.id] = Snapshot(self.estimates.snapshot(seen), failed)
             trajectory = (ask.problem, ask.sample)
-            programs = self._programs[trajectory]
-            self.snapshots[ask.id] = Snapshot(self.estimates.snapshot(seen), failed, programs)
+            self.places[ask.id] = self._programs[trajectory]
             self._programs[trajectory] += asks_for_any_program(ask)
         return asks
 
@@ -97,6 +98,7 @@ class RecordedHistory:
             reply = reply.model_copy(update={"reasoning": "", "tokens": (), "logprobs": ()})
         self.turns[ask.id] = turn.model_copy(update={"reply": reply})
         self.snapshots.pop(ask.id, None)
+        self.places.pop(ask.id, None)
         self.estimates.add(turn)
         if turn.source and turn.judgements and turn.judgements[0].verdict != "unjudged":
             self._judged.setdefault((ask.problem, ask.sample, turn.source), ask.id)

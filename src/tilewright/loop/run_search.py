@@ -57,11 +57,11 @@ def play(
     executor, judge = open_evaluator(settings, session.folder, shown)
     environment = RolloutEnvironment(settings, judge)
     problems = {problem.id: problem for problem in session.problems}
-    seeds, snapshots = read_seeds(session.folder), session.strategy.snapshots
+    seeds, places = read_seeds(session.folder), session.strategy.places
     # Seeds take the place of the model that writes programs.
-    models = {role: with_seeds(model, seeds, snapshots) for role, model in (models or {}).items()}
+    models = {role: with_seeds(model, seeds, places) for role, model in (models or {}).items()}
     embed = policy.embed if isinstance(policy, Chat) and settings.model.embeddings else None
-    policy = with_seeds(policy, seeds, snapshots)
+    policy = with_seeds(policy, seeds, places)
     player = RolloutWorker(
         environment, policy, problems, session.strategy, models=models, embed=embed
     )

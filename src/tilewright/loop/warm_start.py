@@ -15,7 +15,7 @@ from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.knowledge import KnowledgeModule, read_module, words_of
 from tilewright.loop.budget import Usage
 from tilewright.loop.candidate_store import EarlierCandidate, kept
-from tilewright.loop.history import Snapshot, asks_for_any_program
+from tilewright.loop.history import asks_for_any_program
 from tilewright.loop.policies.base import Message, Policy
 from tilewright.loop.policies.choosing import ScoringPolicy
 from tilewright.loop.prompts.shown_programs import TAGS, fenced
@@ -205,15 +205,15 @@ def read_seeds(folder: Path) -> list[StoredCandidate]:
 class WarmStart:
     """A policy whose first programs of each trajectory are stored candidates. Lifetime: one run.
 
-    `snapshots` holds the state at the moment of each request, by its id. It counts the requests
-    that any program may answer, so that a choice or a demanded change takes no candidate's place.
+    `places` numbers the requests of each trajectory that any program may answer, by their id. So
+    a choice or a demanded change takes no candidate's place.
     """
 
     def __init__(
-        self, policy: Policy, seeds: Sequence[StoredCandidate], snapshots: Mapping[str, Snapshot]
+        self, policy: Policy, seeds: Sequence[StoredCandidate], places: Mapping[str, int]
     ) -> None:
         self.name = policy.name
-        self._policy, self._snapshots = policy, snapshots
+        self._policy, self._places = policy, places
         self._seeds: dict[str, list[StoredCandidate]] = {}
         for item in seeds:
             self._seeds.setdefault(item.problem, []).append(item)
@@ -225,7 +225,7 @@ class WarmStart:
             PolicyError: the model cannot answer.
         """
         seeds = self._seeds.get(ask.problem, [])
-        if asks_for_any_program(ask) and (place := self._snapshots[ask.id].programs) < len(seeds):
+        if asks_for_any_program(ask) and (place := self._places[ask.id]) < len(seeds):
             seed = seeds[place]
             tag = TAGS.get(seed.language, "python")
             return Reply(text=fenced(seed.code, tag), model=f"from: {seed.origin}")
@@ -245,9 +245,9 @@ class WarmStartScorer(WarmStart):
         self,
         policy: ScoringPolicy,
         seeds: Sequence[StoredCandidate],
-        snapshots: Mapping[str, Snapshot],
+        places: Mapping[str, int],
     ) -> None:
-        super().__init__(policy, seeds, snapshots)
+        super().__init__(policy, seeds, places)
         self._scorer = policy
 
     def score_choices(
@@ -258,11 +258,11 @@ class WarmStartScorer(WarmStart):
 
 
 def with_seeds(
-    policy: Policy, seeds: Sequence[StoredCandidate], snapshots: Mapping[str, Snapshot]
+    policy: Policy, seeds: Sequence[StoredCandidate], places: Mapping[str, int]
 ) -> Policy:
     """Return the policy that answers with stored candidates first, and can do what it could."""
     if not seeds:
         return policy
     if isinstance(policy, ScoringPolicy):
-        return WarmStartScorer(policy, seeds, snapshots)
-    return WarmStart(policy, seeds, snapshots)
+        return WarmStartScorer(policy, seeds, places)
+    return WarmStart(policy, seeds, places)

@@ -36,6 +36,8 @@ class SearchProgress:
     estimates: Estimates = field(default_factory=Estimates)
     _speedups: dict[Trajectory, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     _leaders: dict[Trajectory, str] = field(default_factory=dict)
+    _writers: dict[tuple[Trajectory, str], str] = field(default_factory=dict)
+    """The first request that wrote a code: copies of it are no other candidates."""
     _failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _known: dict[str, tuple[Mapping[str, Estimate], int]] = field(default_factory=dict)
     """By request: the estimates, and the number of failed attempts on its first parent."""
@@ -67,7 +69,8 @@ class SearchProgress:
         """
         ask, key = turn.ask, (turn.ask.problem, turn.ask.sample)
         own, before = self._speedups[key], self._leaders.get(key, "")
-        writer = ask.parents[0] if ask.role == "measure" and ask.parents else ask.id
+        asked = ask.parents[0] if ask.role == "measure" and ask.parents else ask.id
+        writer = self._writers.setdefault((key, turn.source), asked)
         speedup = self.estimates.of(ask.id).speedup
         if speedup is None:
             own.pop(writer, None)

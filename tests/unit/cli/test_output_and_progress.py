@@ -64,7 +64,7 @@ def test_a_command_that_takes_long_shows_its_progress(run, monkeypatch, words, w
     assert done.exit_code == 0, done.stderr
     shown = [line for line in done.stderr.splitlines() if line.endswith("s so far")]
     assert shown, done.stderr
-    assert f"tilewright: {what}" in shown[0]
+    assert any(f"{what}: " in line or f"{what}, " in line for line in shown)
 
 
 def test_a_wait_of_several_workers_is_written_once_and_on_one_line(capsys):

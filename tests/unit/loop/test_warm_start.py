@@ -123,7 +123,7 @@ def test_stored_candidates_answer_the_first_requests_of_each_trajectory(tmp_path
         for turn in range(2)
     ]
     history = RecordedHistory(FixedList(asks))
-    policy = WarmStart(Scripted(lambda *_: "the model"), read_seeds(run), history.snapshots)
+    policy = WarmStart(Scripted(lambda *_: "the model"), read_seeds(run), history.places)
     first = [policy.answer((), ask) for ask in history.ask(4)]
     said = ["the model" if reply.text == "the model" else "stored" for reply in first]
     assert said == (["stored", "the model"] * 2 if seeds else ["the model"] * 4)
@@ -143,7 +143,7 @@ def test_choices_and_demanded_changes_take_no_place_of_a_stored_candidate():
         Ask(id="last", problem="p", turn=5),
     ]
     history = RecordedHistory(FixedList(asks))
-    policy = WarmStart(Scripted(lambda *_: "the model"), seeds, history.snapshots)
+    policy = WarmStart(Scripted(lambda *_: "the model"), seeds, history.places)
     said = {ask.id: policy.answer((), ask).text for ask in history.ask(len(asks))}
     assert "x" in said.pop("begin")
     assert "y" in said.pop("go on")
