@@ -43,7 +43,7 @@ from tilewright.records.codes import (
     Stage,
     UnjudgedReason,
 )
-from tilewright.records.request import collide
+from tilewright.records.request import COMPILE_MODES, RESERVED, collide
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NAME = st.from_regex(r"[A-Za-z0-9_]{1,8}(\.py)?", fullmatch=True)
@@ -96,17 +96,27 @@ CANDIDATE = st.builds(
     entry=TEXT,
     allow_imports=few(TEXT),
 )
-BASELINE = st.builds(
-    Baseline,
-    name=TEXT,
-    kind=st.sampled_from(["eager", "compile", "candidate"]),
-    candidate=st.none() | CANDIDATE,
+BASELINE = st.one_of(
+    st.just(Baseline(name="eager", kind="eager")),
+    st.builds(
+        Baseline,
+        name=st.sampled_from(sorted(COMPILE_MODES)),
+        kind=st.just("compile"),
+        candidate=st.none() | CANDIDATE,
+    ),
+    st.builds(
+        Baseline,
+        name=TEXT.filter(lambda name: name not in RESERVED),
+        kind=st.just("candidate"),
+        candidate=CANDIDATE,
+    ),
 )
+BASELINES = st.lists(BASELINE, max_size=3, unique_by=lambda one: one.name).map(tuple)
 REQUEST = st.builds(
     EvalRequest,
     problem=PROBLEM,
     candidate=CANDIDATE,
-    baselines=few(BASELINE),
+    baselines=BASELINES,
     protocol=st.sampled_from(["strict", "official"]),
     rules=st.builds(Rules, require_custom_kernel=st.booleans(), deny_labels=few(TEXT)),
     timing=st.builds(TimingPlan, max_s=POSITIVE, target_ci_half_width=POSITIVE),
