@@ -77,8 +77,9 @@ class SearchProgress:
         else:
             own[writer] = speedup
         after = before
-        if writer == before:
-            # A leader that got slower, or wrong, may be behind any other one.
+        if writer == before or (speedup is not None and speedup == own.get(before)):
+            # A leader that got slower, or wrong, may be behind any other one. Of two equal ones
+            # the one that had its first result before leads.
             after = max(own, key=own.__getitem__, default="")
         elif speedup is not None and (not before or speedup > own[before]):
             after = writer
