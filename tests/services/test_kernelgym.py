@@ -41,10 +41,12 @@ class ModelNew(torch.nn.Module):
 """
 GOOD = "return torch.clamp_min(x + self.bias, 0)"
 ASSIGNED, RAISED = "self.bias = bias", "raise ValueError('no')"
+# Eleven calls are compared before the first one is timed. A machine under load times few.
+UNTIMED_CALLS = 15
 COUNTED, LATER = (
     "self.bias, self.calls = bias, 0",
     f"""self.calls += 1
-        if self.calls > 30:
+        if self.calls > {UNTIMED_CALLS}:
             raise RuntimeError("later")
         {GOOD}""",
 )
