@@ -53,8 +53,8 @@ LAUNCHES = (
         ("a kept base is no reason for a copy", "sys.getrefcount(base), of_base", "0, 0"),
         (
             "each view is copied",
-            "of_base = self.view if counts[2] else self.tensor",
-            "of_base = self.tensor",
+            "alone = self.view if counts.base_names else self.tensor",
+            "alone = self.tensor",
         ),
         (
             "outputs that overlap are kept by nobody",
@@ -64,14 +64,14 @@ LAUNCHES = (
         ),
         (
             "a view beside the returned ones is no reason for a copy",
-            "tensors += leaves + views",
-            "tensors += 1000",
+            "alone.tensors + leaves + views",
+            "alone.tensors + 1000",
             "test_outputs_of_one_memory_are_kept_if_anything_else_refers_to_them",
         ),
         (
             "a kept name is no reason for a copy",
-            "return names, tensors, 0, 0",
-            "return 0, tensors, 0, 0",
+            "return ReferenceCounts(names, tensors, 0, 0)",
+            "return ReferenceCounts(0, tensors, 0, 0)",
         ),
     ),
     *planted(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -25,17 +25,30 @@ _storage_count = _binding._storage_Use_Count
 _tensor_count = getattr(torch.Tensor, "_use_count", None)
 UNKNOWN = sys.maxsize
 """The count of a base's tensors where torch cannot tell it. Each view is copied then."""
-Counts = tuple[int, int, int, int]
-"""References to a leaf as an object, to its memory by tensors, and both to the base of a view."""
+
+
+class ReferenceCounts(NamedTuple):
+    """How often a leaf of an output is referred to. The last two are 0 without a base."""
+
+    names: int
+    """References to the leaf as an object."""
+    tensors: int
+    """Tensors that have its memory."""
+    base_names: int
+    """The same of the tensor that the leaf is a view of."""
+    base_tensors: int
+
+
+NO_REFERENCES = ReferenceCounts(0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class KeptOutputs:
     """Tells which outputs a candidate keeps, in a process in which `measure` has run."""
 
-    tensor: Counts
+    tensor: ReferenceCounts
     """Counts of a tensor that nobody keeps."""
-    view: Counts
+    view: ReferenceCounts
     """Counts of a view that nobody keeps, of a base that nobody keeps."""
 
     @classmethod
@@ -68,17 +81,22 @@ class KeptOutputs:
             kept.append(more or UNKNOWN in counts)
         return kept
 
-    def _unkept(self, counts: Counts, leaves: int, same: int, views: int) -> Counts:
+    def _unkept(
+        self, counts: ReferenceCounts, leaves: int, same: int, views: int
+    ) -> ReferenceCounts:
         """Return the counts of a leaf that nobody keeps, of which others lie in the same memory.
 
         `leaves` counts the others, `same` those of them that are the same object, and `views` the
         further objects that are views of its base.
         """
-        names, tensors, base, of_base = self.view if counts[2] else self.tensor
-        # The container and the caller's list refer to an object once for each place.
-        names += 2 * same
-        tensors += leaves + views
-        return names, tensors, base, of_base + views
+        alone = self.view if counts.base_names else self.tensor
+        return ReferenceCounts(
+            # The container and the caller's list refer to an object once for each place.
+            names=alone.names + 2 * same,
+            tensors=alone.tensors + leaves + views,
+            base_names=alone.base_names,
+            base_tensors=alone.base_tensors + views,
+        )
 
 
 def _tensor() -> torch.Tensor:
@@ -90,25 +108,25 @@ def _view() -> torch.Tensor:
     return whole.view(1, 2)
 
 
-def reference_counts(originals: Sequence[Any], leaves: Sequence[Any]) -> list[Counts]:
+def reference_counts(originals: Sequence[Any], leaves: Sequence[Any]) -> list[ReferenceCounts]:
     """Return the counts of each leaf, zeros for one that is no plain tensor or already a copy."""
     # `zip` would keep its first pair, which may be returned twice.
     count = min(len(originals), len(leaves))
     return [_counts(originals[place], leaves[place]) for place in range(count)]
 
 
-def _counts(original: Any, leaf: Any) -> Counts:  # noqa: ANN401
+def _counts(original: Any, leaf: Any) -> ReferenceCounts:  # noqa: ANN401
     if not calls.is_plain(leaf) or not calls.is_plain(original):
-        return 0, 0, 0, 0
+        return NO_REFERENCES
     storage = leaf.untyped_storage()
     if storage.data_ptr() != original.untyped_storage().data_ptr():
-        return 0, 0, 0, 0
+        return NO_REFERENCES
     names, tensors = sys.getrefcount(original), int(_storage_count(storage._cdata))
     base = original._base
     if base is None:
-        return names, tensors, 0, 0
+        return ReferenceCounts(names, tensors, 0, 0)
     of_base = UNKNOWN if _tensor_count is None else int(_tensor_count(base))
-    return names, tensors, sys.getrefcount(base), of_base
+    return ReferenceCounts(names, tensors, sys.getrefcount(base), of_base)
 
 
 def _beside(
