@@ -45,8 +45,6 @@ def parquet_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, dict[str,
                     for row in batch.to_pylist():
                         yield f"{path}[{first}]", _finite(row)
                         first += 1
-            except GeneratorExit:
-                raise
             except Exception as error:  # noqa: BLE001 - as above
                 left_out(f"{path}[{first}..{after - 1}]: cannot be read: {error}"[:MAX_ERROR])
             first = after
