@@ -34,7 +34,7 @@ from tilewright.evaluator.judge.element_errors import (
     within_tail,
 )
 from tilewright.evaluator.judge.error_statistics import excess, rms_of, whole_limit
-from tilewright.evaluator.judge.integer_comparison import compare_integers
+from tilewright.evaluator.judge.integer_comparison import OtherIntegers, compare_integers
 from tilewright.evaluator.judge.number_formats import (
     FLOAT8,
     FLOAT8_STEPS,
@@ -88,7 +88,7 @@ class Expected:
     noise: float = 0.0
     """An error that every element may have in any case, on a variation alone. Inputs were scaled
     down and constants of the reference were not, or outputs have 16 bits (`nominal_errors`)."""
-    accepted: tuple[torch.Tensor, ...] = ()
+    accepted: tuple[OtherIntegers, ...] = ()
     """For integers: what other implementations of this precision return, besides `value`."""
     dtype: torch.dtype | None = None
     """The output's own dtype, where `value` and `oracle` hold its parts."""
@@ -103,7 +103,9 @@ def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
     """Pair a reference output with its float64 oracle."""
     if not is_inexact(value):
         known = oracle is not None and oracle.shape == value.shape
-        accepted = (oracle.to(value.dtype),) if oracle is not None and known else ()
+        accepted: tuple[OtherIntegers, ...] = ()
+        if oracle is not None and known:
+            accepted = (OtherIntegers.of(value, oracle.to(value.dtype)),)
         return Expected(value, None, 0.0, accepted=accepted)
     if oracle is None:
         return Expected(value, None, 0.0)

@@ -31,6 +31,9 @@ ROUNDINGS = 2
 """How often the inputs are rounded anew."""
 INTEGER_ROUNDINGS = (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)
 """Sizes of the roundings where outputs are integers, which move at once or not at all."""
+MORE_INTEGER_ROUNDINGS = (2.0, 4.0) * 9
+"""Further ones where few elements move. An element on the limit between two integers moves only in
+some of the directions: a quotient only if both of its numbers move apart."""
 
 
 def parts(value: torch.Tensor) -> torch.Tensor:
