@@ -238,7 +238,9 @@ class ThreadChild:
         self.closed = True
         self.channel.close()
         if self.channel.go_on >= 0:
-            os.eventfd_write(self.channel.go_on, 1)
+            writer = os.open(f"/proc/self/fd/{self.channel.go_on}", os.O_WRONLY)
+            os.write(writer, b"\0")
+            os.close(writer)
         self._thread.join(20)
         assert not self._thread.is_alive()
         if self.channel.go_on >= 0:

@@ -125,7 +125,7 @@ class RunnerRole:
             self._until(sync_page.READY)
             self.page.flags[sync_page.GO] = self.sequence
             # The runner goes on before its outputs are read.
-            os.eventfd_write(self.page.go_on, 1)
+            assert self.page.let_go_on()
         return self.role.receive()
 
     def _until(self, word: int) -> None:
@@ -147,6 +147,7 @@ class RunnerRole:
         self.page.flags.release()
         os.close(self.page.fd)
         os.close(self.page.go_on)
+        os.close(self.page._go_on_writer)
         for fd in (self.memory, self.maps):
             if fd >= 0:
                 os.close(fd)

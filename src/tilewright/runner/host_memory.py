@@ -140,7 +140,7 @@ class HostCallMemory(CallMemory[Any]):
         _libc.mallopt(_TRIM_THRESHOLD, -1)
         self.input_memory = InputMemory()
         self.go_on = -1
-        """Descriptor of an event: the supervisor has seen what a call left behind."""
+        """The end of a pipe: a byte says that the supervisor has seen what a call left behind."""
 
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
         """Make memory for inputs and, the first time, map the sync page; return the answer.

@@ -49,24 +49,31 @@ def copy_of(pid: int, fd: int) -> int:
         os.close(process)
 
 
-def peek(fd: int, depth: int = 0) -> Generator[int, None, None]:
+def peek(
+    fd: int, depth: int = 0, seen: set[tuple[int, int]] | None = None
+) -> Generator[int, None, None]:
     """Yield each descriptor in the queue of the socket `fd`, and of the sockets among these.
 
-    A descriptor is valid until the generator goes on. `fd` is closed at the end.
+    A descriptor is valid until the generator goes on. `fd` is closed at the end. `seen` holds the
+    sockets whose queues were read: a socket may lie in its own queue, many times.
     """
+    seen = set() if seen is None else seen
     with socket.socket(fileno=fd) as sock:
-        if sock.family != socket.AF_UNIX or depth == MAX_DEPTH:
+        found = os.fstat(sock.fileno())
+        key = (found.st_dev, found.st_ino)
+        if sock.family != socket.AF_UNIX or depth == MAX_DEPTH or key in seen:
             return
+        seen.add(key)
         sock.setsockopt(socket.SOL_SOCKET, _SO_PEEK_OFF, 0)
         try:
             for _ in range(MAX_MESSAGES):
-                found = _next_message(sock)
-                if found is None:
+                message = _next_message(sock)
+                if message is None:
                     return
-                for each in found:
+                for each in message:
                     yield each
                     if os.path.exists(f"/proc/self/fd/{each}") and _is_socket(each):
-                        yield from peek(os.dup(each), depth + 1)
+                        yield from peek(os.dup(each), depth + 1, seen)
                     os.close(each)
         finally:
             with suppress(OSError):

@@ -252,7 +252,8 @@ class Runner:
             raise self._forged("it ran while it was stopped")
         # Read once more: a process that was woken and stopped again has used CPU time since.
         before, self._cpu_before = self._cpu_before, tree.cpu_s()
-        os.eventfd_write(self.page.go_on, 1)
+        if not self.page.let_go_on():
+            raise self._forged("it closed or filled the pipe by which it is told to go on")
         tree.resume()
         readings = CallReadings(
             cpu_s=self._cpu_before - ready_cpu_s,

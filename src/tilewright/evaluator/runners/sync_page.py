@@ -1,4 +1,4 @@
-"""The supervisor's end of the sync page, and the event by which a runner goes on after a call."""
+"""The supervisor's end of the sync page, and the pipe by which a runner goes on after a call."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ class SyncPage:
 
     def __init__(self) -> None:
         self.fd = sealed_memory("sync", mmap.PAGESIZE)
-        self.go_on = os.eventfd(0, os.EFD_CLOEXEC)
-        """Tells a runner to go on after a call; it sleeps until then."""
+        # Two ends with flags of their own: a candidate must not be able to block the supervisor.
+        self.go_on, self._go_on_writer = os.pipe2(os.O_CLOEXEC)
+        """The runner's end of a pipe: a byte in it tells the runner to go on after a call."""
+        os.set_blocking(self._go_on_writer, False)
         self._map = mmap.mmap(self.fd, mmap.PAGESIZE)
         self.flags = memoryview(self._map).cast("Q")
         self._shares_core = False
@@ -68,6 +70,16 @@ class SyncPage:
         if self._shares_core:
             time.sleep(PAUSE_S)
 
+    def let_go_on(self) -> bool:
+        """Let the runner go on after a call; tell whether the pipe took the byte.
+
+        It does not if the runner has closed or filled it.
+        """
+        try:
+            return os.write(self._go_on_writer, b"\0") == 1
+        except OSError:
+            return False
+
     def outputs(self, count: int) -> ReportedOutputs:
         """Return what the runner has written of the outputs of its last call."""
         addresses, bits = list(self.flags[OUTPUTS : OUTPUTS + count]), self.flags[PERMUTED]
@@ -79,3 +91,4 @@ class SyncPage:
         self._map.close()
         os.close(self.fd)
         os.close(self.go_on)
+        os.close(self._go_on_writer)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import socket
@@ -246,7 +247,7 @@ def test_a_silent_runner_times_out(opened):
         with pytest.raises(EvaluationEnded) as ended:
             ask()
         assert ended.value.outcome.reason == "timeout"
-        os.eventfd_write(runner.page.go_on, 1)
+        assert runner.page.let_go_on()
         child.channel.receive()
 
 
@@ -359,5 +360,26 @@ def test_a_supervisor_without_a_core_of_its_own_sleeps_while_its_runner_works():
     runner._spin(sync_page.DONE, 1, time.monotonic() + 20)
     assert time.thread_time() - used_s < 0.2
     done.join()
+    runner.close()
+    peer.close()
+
+
+def test_a_runner_that_fills_or_closes_its_pipe_cannot_block_the_supervisor():
+    runner, peer = connected()
+    assert runner.page.let_go_on()
+    writer = os.open(f"/proc/self/fd/{runner.page.go_on}", os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writer, bytes(4096)):
+            continue
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writer, bytes(1)):
+            continue
+    # The flags of one end are not those of the other one.
+    os.set_blocking(runner.page.go_on, True)
+    os.set_blocking(writer, True)
+    assert not runner.page.let_go_on()
+    os.close(writer)
+    os.dup2(os.open("/dev/null", os.O_RDONLY), runner.page.go_on)
+    assert not runner.page.let_go_on()
     runner.close()
     peer.close()
