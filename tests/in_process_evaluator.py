@@ -221,6 +221,9 @@ class ThreadChild:
     def is_stopped(self) -> bool:
         return self.stands_still
 
+    def payload_hides(self) -> bool:
+        return False
+
     def resume(self) -> None:
         self.signals.append("resume")
 

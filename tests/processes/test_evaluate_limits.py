@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.processes.evaluations import LIMITS, RIGHT, bench, request
+from tests.processes.evaluations import LIMITS, RIGHT, TIMED, bench, request
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.records import Failed
 
@@ -140,3 +141,75 @@ def test_a_loop_holds_a_worker_for_the_limit_of_its_stage(bench, loop):
     assert isinstance(report.outcome, Failed), report.outcome
     assert (report.outcome.stage, report.outcome.reason) == (stage, "timeout"), report.outcome
     assert stages.get("build", 0.0) + stages.get(stage, 0.0) < 8.0
+
+
+SEMAPHORES = """import ctypes, torch
+libc = ctypes.CDLL(None)
+if libc.semget(0, 32000, 0o1600) >= 0:
+    raise RuntimeError("it made semaphores")
+if libc.syscall({io_setup}, 1000, ctypes.byref(ctypes.c_ulong(0))) >= 0:
+    raise RuntimeError("it made a queue of the kernel")
+def work(x):
+    return torch.tanh(x) * 2
+"""
+
+
+def test_memory_of_the_kernel_that_no_count_shows_cannot_be_had(bench):
+    number = {"x86_64": 206, "aarch64": 0}[platform.machine()]
+    report = bench.judge(request(SEMAPHORES.format(io_setup=number)))
+    assert report.verdict == "correct", report.outcome
+
+
+FILLED = """import os, sys, torch
+names = list(sys.modules)
+host = next(sys.modules[n] for n in names if hasattr(sys.modules[n], "HostCallMemory"))
+host._read = lambda fd, count: b""
+def work(x):
+    for fd in range(3, 64):
+        try:
+            os.set_blocking(fd, {blocking})
+            if os.readlink(f"/proc/self/fd/{{fd}}").startswith(("pipe:", "anon_inode:[eventfd]")):
+                os.eventfd_write(fd, 2**64 - 2)
+        except OSError:
+            pass
+    return torch.tanh(x) * 2
+"""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("blocking", [True, False])
+def test_no_candidate_can_block_its_supervisor_after_a_call(bench, blocking):
+    """An event of one file description could be filled, or be set not to block.
+
+    A candidate whose own channel does not block any more fails by itself.
+    """
+    report = bench.judge(request(FILLED.format(blocking=blocking)))
+    assert report.verdict == ("correct" if blocking else "failed"), report.outcome
+
+
+FIRST_THREAD_ENDS = """import ctypes, platform, sys, threading, torch
+def work(x):
+    return torch.tanh(x) * 2
+frame, runner, handlers = sys._getframe(1), None, None
+while frame is not None:
+    mine = frame.f_locals.get("self")
+    runner = mine if type(mine).__name__ == "RunnerProcess" else runner
+    handlers = frame.f_locals.get("handlers", handlers)
+    frame = frame.f_back
+def serve():
+    runner.function = work
+    runner.channel.send("loaded", {}, b"")
+    while True:
+        frame = runner.channel.receive()
+        handlers[frame.kind](frame)
+if runner is not None:
+    threading.Thread(target=serve, daemon=True).start()
+    ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+def test_a_candidate_whose_first_thread_has_ended_ends(bench):
+    """The kernel shows no memory of such a process, so that no limit would hold."""
+    report = bench.judge(request(FIRST_THREAD_ENDS, timing=TIMED))
+    assert isinstance(report.outcome, Failed), report.outcome
+    assert "first thread has ended" in report.outcome.message

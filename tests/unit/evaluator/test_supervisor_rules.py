@@ -121,7 +121,7 @@ class Mute:
     def __init__(self, resident: int = 0) -> None:
         ours, self._theirs = socket.socketpair()
         self.channel = Channel(ours)
-        self.tree = SimpleNamespace(cpu_s=lambda: 0.0)
+        self.tree = SimpleNamespace(cpu_s=lambda: 0.0, payload_hides=lambda: False)
         self.memory = SimpleNamespace(
             excess=lambda allowed: resident if resident > allowed else None
         )

@@ -149,6 +149,23 @@ class ProcessTree:
         """Tell whether no thread of them runs, or can."""
         return all(_all_in(pid, _STOPPED) for pid in self.pids)
 
+    def payload_hides(self) -> bool:
+        """Tell whether the payload's first thread has ended and others have not.
+
+        The kernel then shows none of the payload's memory in its own files.
+        """
+        for pid in self.pids[:1]:
+            if _state(f"/proc/{pid}/stat") != b"Z":
+                return False
+            with suppress(OSError):
+                threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
+                return any(
+                    _state(f"/proc/{pid}/task/{thread}/stat") not in _ENDED
+                    for thread in threads
+                    if thread != pid
+                )
+        return False
+
     def resume(self) -> None:
         """Let them run on."""
         for pid in self.pids:

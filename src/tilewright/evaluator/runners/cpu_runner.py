@@ -316,6 +316,8 @@ class Runner:
             raise EvaluationEnded.failed(self.stage, FailureReason.TIMEOUT, message)
         if message := self.excess():
             raise self._failed(FailureReason.OUT_OF_MEMORY, message)
+        if self.child.tree.payload_hides():
+            raise self._forged("its first thread has ended, so that its memory cannot be counted")
 
     def excess(self) -> str:
         """Kill the process if it holds too much memory; return how much, or nothing."""

@@ -40,6 +40,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     # memory that belongs to no process
     "shmget": (29, 194),
     "msgget": (68, 186),
+    "semget": (64, 190),
+    "io_setup": (206, 0),
     "vmsplice": (278, 75),
     # mounts and namespaces
     "mount": (165, 40),

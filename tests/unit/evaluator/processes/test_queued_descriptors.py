@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 from contextlib import closing
@@ -26,7 +27,7 @@ def test_a_socket_in_its_own_queue_is_read_once():
 def test_a_file_in_the_queue_of_a_queued_socket_is_found():
     pairs = [socket.socketpair() for _ in range(3)]
     memory = os.memfd_create("held")
-    for (sender, _), (_, inner) in zip(pairs, pairs[1:], strict=False):
+    for (sender, _), (_, inner) in itertools.pairwise(pairs):
         socket.send_fds(sender, [b"x"], [inner.fileno()])
     socket.send_fds(pairs[-1][0], [b"x"], [memory])
     os.close(memory)

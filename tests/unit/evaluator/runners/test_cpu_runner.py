@@ -270,7 +270,7 @@ def test_an_address_outside_user_memory_is_refused(model, fields, address):
 def connected() -> tuple[Runner, Channel]:
     """Return a runner without a process, and the other end of its channel."""
     ours, theirs = socket.socketpair()
-    tree = SimpleNamespace(cpu_s=lambda: 0.0)
+    tree = SimpleNamespace(cpu_s=lambda: 0.0, payload_hides=lambda: False)
     memory = SimpleNamespace(excess=lambda _: None)
     child: Any = SimpleNamespace(
         channel=Channel(ours), tree=tree, memory=memory, kill=ours.close, closed=False
