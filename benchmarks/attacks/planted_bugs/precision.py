@@ -62,7 +62,7 @@ PRECISION = (
     *planted(
         "evaluator/judge/integer_comparison.py",
         UNIT + "evaluator/judge/test_comparison.py",
-        ("integers may be off by one", "wrong = value != output", "wrong = value + 1 < output"),
+        ("integers may be off by one", "(value != output)", "(value + 1 < output)"),
     ),
     *planted(
         "evaluator/judge/integer_comparison.py",
