@@ -262,7 +262,7 @@ class Runner:
             done_s=done_at - released_at,
             stopped_s=stopped_at - released_at,
         )
-        # What the judge did before the runner went on is no time of the runner.
+        # The limit begins anew: until here the judge worked, and the runner was stopped.
         result = self._read("result", self.receive(time.monotonic() + wait_s), Result)
         self.held = [call for call in (*self.held, sequence) if call not in self.dropped]
         total_s = call_s(readings, self.empty_call_s, self._threads)
