@@ -6,6 +6,7 @@ other supervisors keep for later: judges, cached baselines and preforked childre
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -38,7 +39,8 @@ evaluates on another device answers after that evaluation."""
 FREED_S, FREED_POLL_S = 5.0, 0.1
 """Most seconds until the driver has freed the memory of ended processes, and between two looks."""
 STEADY_LOOKS = 4
-"""Looks in a row that show the same use: processes that were just killed have freed nothing yet."""
+"""Looks in a row that show the same use: processes that were just killed have freed nothing yet.
+Where all idle processes have ended, only the programs of others remain, and no look is enough."""
 SAMPLE_OUTPUTS = 11
 """Memory of an input sample, as a multiple of its outputs (tests/unit/evaluator/judge)."""
 DOUBLE = 3
@@ -143,7 +145,7 @@ def _make_room(session: EvaluationSession, need_bytes: int) -> None:
     if chosen:
         with session.uncounted():
             silent = host.request_release(chosen, ROOM_S, session.context.watch)
-            _wait_freed(host)
+            _wait_freed(host, STEADY_LOOKS)
         freed = sum(held[name] for name in chosen if name not in silent)
         memory.others_bytes = max(memory.others_bytes - freed, 0)
 
@@ -164,17 +166,18 @@ def end_others(host: DeviceHost, watch: Callable[[], None]) -> None:
             f"{host.device.name} lacked memory, and {len(silent)} other supervisors kept theirs "
             f"for {ALONE_S:g} s: processes {', '.join(name.split('-')[0] for name in silent)}"
         )
-    _wait_freed(host)
+    # The driver may free the contexts of many processes later than their memory.
+    _wait_freed(host, math.inf)
 
 
-def _wait_freed(host: DeviceHost) -> None:
-    """Wait until the memory of processes that have ended is free."""
+def _wait_freed(host: DeviceHost, steady_looks: float) -> None:
+    """Wait until the memory of processes that have ended is free, or its use stays the same."""
     limit, last, same = time.monotonic() + FREED_S, -1, 0
     while time.monotonic() < limit:
         found = conditions(host.device.uuid)
         used = found.used_bytes if found else None
         same = same + 1 if used == last else 1
-        if used is None or same >= STEADY_LOOKS or used < OTHER_PROGRAM_BYTES:
+        if used is None or same >= steady_looks or used < OTHER_PROGRAM_BYTES:
             return
         last = used
         time.sleep(FREED_POLL_S)
