@@ -68,6 +68,28 @@ def test_a_module_without_the_weights_is_judged_with_the_seeded_ones(bench):
     assert labels(report) == ["weights_not_replaced"]
 
 
+@pytest.mark.parametrize(
+    ("weight", "verdict"),
+    [("torch.nn.init.eye_(self.linear.weight)", "incorrect"), ("pass", "correct")],
+)
+def test_a_weight_that_does_not_depend_on_the_seed_changes_in_any_case(bench, weight, verdict):
+    def made(text: str) -> str:
+        built = "        self.linear = torch.nn.Linear(width, width)\n"
+        return text.replace(built, f"{built}        {weight}\n")
+
+    problem, source = made(MODULE), made(MODULE_RIGHT)
+    assert problem != MODULE
+    hidden = source.replace("self.linear = torch", "self.hidden = torch").replace(
+        "    def forward",
+        "        self.kept = [self.hidden]\n        del self.hidden\n\n    def forward",
+    )
+    hidden = hidden.replace("self.linear.weight", "self.hidden.weight")
+    hidden = hidden.replace("self.linear(x)", "self.kept[0](x)")
+    report = bench.judge(request(hidden, problem))
+
+    assert report.verdict == verdict, report.outcome
+
+
 def test_packing_at_the_first_call_is_honest(bench):
     source = FOLDED.replace(
         "self.weight = self.linear.weight.detach().clone()", "self.weight = None"

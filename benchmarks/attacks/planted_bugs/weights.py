@@ -14,6 +14,12 @@ WEIGHTS = (
             "weights.resample(model, message.seed)",
             "test_declared_buffers_may_not_be_folded",
         ),
+        (
+            "a lacking weight that the seed does not change stays",
+            "if weights.is_known_before(self._seeded[name], again.get(name))",
+            "if False",
+            "test_a_weight_that_does_not_depend_on_the_seed_changes_in_any_case",
+        ),
     ),
     *planted(
         "records/problem.py",

@@ -218,7 +218,7 @@ def load(
             if hasattr(module, "get_init_inputs"):
                 init = module.get_init_inputs()
             torch.manual_seed(fields["init_seed"])
-            model = module.Model(**init) if isinstance(init, dict) else module.Model(*init)
+            model = _built(module, init)
             model.train(fields["mode"] == "train")
             function = model.to(device)
     return Reference(
@@ -231,6 +231,18 @@ def load(
         init=init,
         modes=modes,
     )
+
+
+def _built(module: ModuleType, init: Any) -> torch.nn.Module:  # noqa: ANN401 - foreign code's
+    model: torch.nn.Module = module.Model(**init) if isinstance(init, dict) else module.Model(*init)
+    return model
+
+
+def state_under(reference: Reference, seed: int) -> dict[str, torch.Tensor]:
+    """Return the weights and buffers that the module has under another init seed, on the CPU."""
+    with problem_step("building the reference model again"), reference.modes.active():
+        torch.manual_seed(seed)
+        return _built(reference.module, reference.init).state_dict()
 
 
 def flatten(value: Any) -> list[torch.Tensor]:  # noqa: ANN401 - outputs are trees of anything

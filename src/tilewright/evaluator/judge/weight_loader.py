@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import torch
 
 from tilewright.evaluator.judge import weights
 from tilewright.evaluator.judge.memory_reader import RunnerState, write_layout
-from tilewright.evaluator.judge.reference import Reference, problem_step
+from tilewright.evaluator.judge.reference import (
+    ProblemFailure,
+    Reference,
+    problem_step,
+    state_under,
+)
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import Done
 from tilewright.wire.tensors import DTYPES, Layout
+
+OTHER_INIT_SEED = 0x5EED
+"""An init seed that no evaluation draws on purpose; any other one would do."""
 
 
 class WeightLoader:
@@ -95,11 +104,11 @@ class WeightLoader:
         held = [set(self._runners[name].mapping.values()) for name in message.runners]
         common = set(self._fresh).intersection(*held)
         lacking = sorted(set(self._fresh) - common)
-        # Constants in any case: a default that does nothing may not be skipped.
+        # What is known before the module is built changes in any case: a default that does nothing
+        # may not be skipped, nor may the zeros of a sparse weight.
+        known = self._known_before(lacking)
         self._applied = {
-            name: value
-            for name, value in self._fresh.items()
-            if name in common or weights.is_constant(self._seeded[name])
+            name: value for name, value in self._fresh.items() if name in common or name in known
         }
         model.load_state_dict(self._seeded)
         # Not strict: of two names of one tied weight only the first has new values.
@@ -108,6 +117,22 @@ class WeightLoader:
         layout = Layout()
         layout.describe(self._applied)
         return messages.WeightsApplied(lacking, layout.size)
+
+    def _known_before(self, names: Sequence[str]) -> set[str]:
+        """Return those of these weights that depend little on the init seed."""
+        known = {name for name in names if weights.is_constant(self._seeded[name])}
+        others = [name for name in names if name not in known]
+        if others:
+            again: dict[str, torch.Tensor] = {}
+            # A module that can be built once alone fails no candidate that holds its weights.
+            with suppress(ProblemFailure):
+                again = state_under(self._reference, OTHER_INIT_SEED)
+            known |= {
+                name
+                for name in others
+                if weights.is_known_before(self._seeded[name], again.get(name))
+            }
+        return known
 
     def publish(self, message: messages.PublishWeights) -> messages.WeightsPublished:
         runner = self._runners[message.runner]

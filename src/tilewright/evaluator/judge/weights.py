@@ -16,6 +16,11 @@ from tilewright.wire.tensors import DTYPES
 MAX_WEIGHT_NAMES = 8
 """Number of a runner's weights that the judge compares with each of its own weights that has
 another name in the runner."""
+KNOWN_SHARE = 1 / 8
+"""Share of equal elements from which on a weight is no set of random numbers. In float8 e4m3, the
+coarsest format, the most frequent of many normal numbers has a share of 1/25."""
+MANY_ELEMENTS = 1 << 20
+"""Elements of a weight that are looked at, at most."""
 
 
 def resample(
@@ -91,6 +96,25 @@ def _fresh(name: str, value: torch.Tensor, generator: torch.Generator) -> torch.
 def is_constant(value: torch.Tensor) -> bool:
     """Tell whether all elements are equal: a default that makes its operation a no-op."""
     return value.numel() == 0 or bool((value == value.reshape(-1)[0]).all())
+
+
+def is_known_before(value: torch.Tensor, other: torch.Tensor | None) -> bool:
+    """Tell whether an author knows a weight in part before a module is built.
+
+    That is so if many of its elements have one value, like zeros of a sparse matrix, or if many
+    are the same under another init seed, whose weight is `other`, like those of an identity.
+    """
+    if not is_inexact(value) or value.numel() < 2:
+        return False
+    some = parts(value).reshape(-1)[:: -(-value.numel() // MANY_ELEMENTS)]
+    numbers = some.float() if some.element_size() < 4 else some
+    _, counts = numbers.unique(return_counts=True)
+    if float(counts.max()) >= KNOWN_SHARE * numbers.numel():
+        return True
+    if other is None or other.shape != value.shape or other.dtype != value.dtype:
+        return False
+    again = parts(other).reshape(-1)[:: -(-value.numel() // MANY_ELEMENTS)]
+    return float((some == again.to(some.device)).double().mean()) >= KNOWN_SHARE
 
 
 def named_alike(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dict[str, str]:

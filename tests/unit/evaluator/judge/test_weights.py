@@ -7,6 +7,7 @@ import torch
 from tilewright.evaluator.judge.weights import (
     MAX_WEIGHT_NAMES,
     is_constant,
+    is_known_before,
     named_alike,
     resample,
     unmatched,
@@ -137,3 +138,21 @@ def test_a_tensor_is_constant_when_all_values_are_equal():
     assert is_constant(torch.empty(0))
     assert is_constant(torch.tensor(1.0))
     assert not is_constant(torch.tensor([1.0, 2.0]))
+
+
+def test_a_weight_that_is_known_before_it_is_built_is_no_random_one():
+    generator = torch.Generator().manual_seed(3)
+
+    def drawn(kind: torch.dtype = torch.float32) -> torch.Tensor:
+        return torch.randn(64, 64, generator=generator).to(kind)
+
+    sparse = drawn() * (torch.rand(64, 64, generator=generator) > 0.5)
+    table = torch.cos(torch.arange(4096.0)).reshape(64, 64)
+
+    assert is_known_before(sparse, drawn())
+    assert is_known_before(torch.eye(64), torch.eye(64))
+    assert is_known_before(table, table.clone())
+    assert not is_known_before(table, drawn())
+    assert not is_known_before(torch.arange(64) * 0, torch.zeros(64))
+    for kind in (torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):
+        assert not is_known_before(drawn(kind), drawn(kind)), kind
