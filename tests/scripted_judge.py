@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import ProbeAnswer
 from tilewright.evaluator.judge_client.messages import (
     Answer,
-    CallAnswer,
     Done,
     InputsWritten,
     Request,
@@ -40,7 +40,7 @@ class ScriptedJudge(JudgeClient):
         self.seconds = seconds
         self.first_seconds: list[float] = []
         """The seconds of the first calls; `seconds` holds after them."""
-        self.verdict = CallAnswer("", "", None, [], [])
+        self.verdict = TimedAnswer("", "", None, [], [])
         self.renewals: list[bool] = []
         """Whether the next renewals succeed; those after them do."""
         self.tree: Tree = {"t": "tuple", "v": []}
@@ -63,7 +63,7 @@ class ScriptedJudge(JudgeClient):
     def _answer(self, kind: type[Answer]) -> Answer:
         if kind is TimedAnswer:
             seconds = self.first_seconds.pop(0) if self.first_seconds else self.seconds
-            return TimedAnswer(**vars(self.verdict), seconds=seconds)
+            return replace(self.verdict, seconds=seconds)
         if kind is SampleRenewed:
             return SampleRenewed(self.renewals.pop(0) if self.renewals else True, self.tree)
         known = {Done: Done(), InputsWritten: InputsWritten(True), ProbeAnswer: ProbeAnswer(True)}

@@ -6,6 +6,26 @@ from benchmarks.attacks.planted_bugs.bug import PIPELINE, SUPPRESSION, UNIT, pla
 
 BUGS = (
     *planted(
+        "evaluator/timing/blocks.py",
+        UNIT + "evaluator/timing/test_blocks.py",
+        (
+            "no timed call is compared as a checked one",
+            "return choices.random() < chance",
+            "return False",
+            "test_some_timed_calls_at_random_places_are_compared_as_checked_ones",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/process.py",
+        UNIT + "evaluator/judge/test_timed_calls.py",
+        (
+            "what a timed call loses by the rules of checked ones is not seen",
+            "if difference is None and message.as_checked and self.rule is None:",
+            "if False:",
+            "test_small_elements_that_are_left_out",
+        ),
+    ),
+    *planted(
         "evaluator/timing/case_timings.py",
         UNIT + "evaluator/timing/test_case_timings.py",
         (

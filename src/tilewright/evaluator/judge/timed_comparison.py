@@ -15,7 +15,7 @@ from tilewright.evaluator.judge.index_ties import are_ties
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.reference import Reference
-from tilewright.evaluator.judge.repeated_comparison import compare_truncated
+from tilewright.evaluator.judge.repeated_comparison import compare_again, compare_truncated
 from tilewright.evaluator.judge.truncated_factors import Outputs, without_truncation
 from tilewright.evaluator.judge.wider_tolerance import resample_expected
 
@@ -52,6 +52,29 @@ class TimedComparison:
             if found.kind:
                 return found
         return None
+
+    def as_checked(self, sample: InputSample, outputs: Outputs) -> Mismatch | None:
+        """Return the first difference from the reference's outputs by the rules of checked calls.
+
+        Those rules also compare rows, columns and the small elements of an output.
+        """
+        if sample.random:
+            return None
+        fresh = replace(sample, expected=[], after=replace(sample.after))
+        inputs.expect_outputs(self.reference, fresh, double=True)
+        if fresh.oracle != sample.oracle or not have_same_shapes(fresh, sample):
+            # Without memory for the oracle, errors would be compared with other ones.
+            return None
+        if sample.varied:
+            fresh.expected = self.nominal_errors.floored(fresh.expected)
+            if inputs.unsound(fresh):
+                return None
+        compare_outputs = partial(self.compare_expected, fresh)
+        found = compare_outputs(outputs)[0]
+        if found.kind == "values":
+            again = compare_again(self.reference, fresh, outputs, compare_outputs)
+            found = again[0] if again is not None else found
+        return found if found.kind else None
 
     def _is_truncated(self, sample: InputSample, outputs: Outputs, centers: Outputs) -> bool:
         """Tell whether all outputs are right but for the error of truncated factors."""

@@ -330,10 +330,12 @@ class TimedAnswer(CallAnswer):
     Attributes:
         seconds: by the judge's clock, `None` if it has none.
         ready_bytes: bytes of outputs that had their values before the call; `None`: unknown.
+        as_checked_s: seconds that the judge took to compare outputs as those of a checked call.
     """
 
     seconds: float | None = None
     ready_bytes: int | None = None
+    as_checked_s: float | None = None
 
 
 class CheckOutputs(Request[CallAnswer], kind="check"):
@@ -358,6 +360,7 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
         keep: copy the outputs away.
         expect: compute the expected outputs now, since no baseline did.
         compare: compare the candidate's outputs with the baseline's or the expected ones.
+        as_checked: with `compare`, compare them as those of a checked call too.
         wait_s: how long the judge waits for the end of the call on a GPU.
     """
 
@@ -374,3 +377,4 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     compare: bool = False
     wait_s: float = 0.0
     permuted: list[int] = field(default_factory=list)
+    as_checked: bool = False

@@ -22,8 +22,11 @@ from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.call_plan import (
     HALF_TYPES,
     HEAP_OUTPUTS,
+    MAX_AS_CHECKED,
+    MAX_AS_CHECKED_BYTES,
     MAX_HEAP_BYTES,
     VARIATIONS_KEY,
+    as_checked_chance,
     chosen_variations,
     most_held,
     uneven,
@@ -181,15 +184,30 @@ class CaseTimer:
         variation = choices.choice(self.variations) if self.variations else "nominal"
         sample, renewal = self._renewed(variation, choices, varied=varied)
         small = sample.layout.output_bytes <= clock.check_all_bytes
-        checked = small or choices.random() < CHECKED_SHARE
+        as_checked = self._is_compared_as_checked(choices, varied=varied)
+        checked = small or as_checked or choices.random() < CHECKED_SHARE
+        begun = time.monotonic()
         for place, name in enumerate(order):
             if place and not clock.pairs:
                 sample, renewal = self._renewed(variation, choices, varied=varied)
             used, last = variation if varied else "nominal", place == len(order) - 1
-            call = TimedCall(name, sample, slot, used, checked, last, renewal)
+            call = TimedCall(name, sample, slot, used, checked, last, renewal, as_checked)
             timed = clock.call(self.pool, self.times, call)
             self.pool.call_s += timed.total_s
             self._record(call, timed)
+        if not as_checked:
+            self.times.half_s = time.monotonic() - begun
+
+    def _is_compared_as_checked(self, choices: random.Random, *, varied: bool) -> bool:
+        """Choose in secret whether outputs are compared by the rules of checked calls too."""
+        times = self.times
+        if varied or times.moved_bytes > MAX_AS_CHECKED_BYTES:
+            return False
+        known = bool(times.as_checked_s) and times.half_s > 0.0
+        chance = MAX_AS_CHECKED
+        if known:
+            chance = as_checked_chance(bootstrap.median(times.as_checked_s), times.half_s)
+        return choices.random() < chance
 
     def _renewed(
         self, variation: str, choices: random.Random, *, varied: bool

@@ -46,6 +46,7 @@ class HostClock:
             keep=call.checked and own,
             expect=call.checked and own and alone,
             compare=call.checked and call.last,
+            as_checked=call.as_checked and call.last,
         )
         fields = call.sample.call_fields(call.slot)
         made = host_call(pool.judge, runner, fields, call.published(), finish)

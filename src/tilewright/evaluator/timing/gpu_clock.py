@@ -108,7 +108,14 @@ class CudaEventClock:
         runner, sample = _on_device(pool.runners[call.name]), call.sample
         own = call.name == "candidate"
         checked = own and call.checked
-        finish = FinishTimed(sample.name, call.name, call.base, expect=checked, compare=checked)
+        finish = FinishTimed(
+            sample.name,
+            call.name,
+            call.base,
+            expect=checked,
+            compare=checked,
+            as_checked=own and call.as_checked,
+        )
         fields = sample.call_fields(call.slot)
         baseline = next(name for name in times.total_s if name != "candidate")
         other, used = pool.runners[baseline if own else "candidate"].child.tree, 0.0

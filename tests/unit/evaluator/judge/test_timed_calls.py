@@ -44,6 +44,25 @@ def test_renewed_inputs_are_written_and_outputs_expected_of_them(judge):
         assert judge.timed("candidate", earlier, expect=True, compare=True)["wrong"] == "values"
 
 
+def test_small_elements_that_are_left_out_are_wrong_in_a_call_that_counts_as_checked(judge):
+    small = FUNCTION.replace("torch.relu(x + y)", "torch.cat([x, (x + y).tanh() * 1e-7], -1)")
+    judge.load(small.replace('case["n"]', "256"))
+    judge.map()
+    sample = judge.sample(timed=True)
+    assert judge.renew(7)["fresh"]
+    x, y = judge.inputs(sample)
+    right = torch.cat([x, (x + y).tanh() * 1e-7], -1)
+    wrong = torch.cat([x, torch.zeros_like(x)], -1)
+
+    def seen(output: torch.Tensor, *, as_checked: bool) -> str:
+        answer = judge.timed("candidate", output, expect=True, compare=True, as_checked=as_checked)
+        return answer["wrong"]
+
+    assert seen(right, as_checked=True) == ""
+    assert seen(wrong, as_checked=False) == ""
+    assert seen(wrong, as_checked=True) == "values"
+
+
 def test_inputs_of_varied_calls_are_judged_too(judge):
     judge.load(FUNCTION)
     judge.map()

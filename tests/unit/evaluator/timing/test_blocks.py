@@ -17,7 +17,8 @@ from tests.scripted_judge import ScriptedJudge
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.devices import CPU, Cores
 from tilewright.evaluator.judge_client.client import InputSampleInfo
-from tilewright.evaluator.judge_client.messages import CallAnswer, OutputPlaces, SampleLayout
+from tilewright.evaluator.judge_client.messages import OutputPlaces, SampleLayout, TimedAnswer
+from tilewright.evaluator.runners import host_call
 from tilewright.evaluator.runners.cpu_runner import CallTiming
 from tilewright.evaluator.runners.messages import OutputReport, Result
 from tilewright.evaluator.runners.pool import RunnerPool
@@ -43,6 +44,7 @@ def reference(x):
 """
 OUTPUT = {"dtype": "float32", "shape": [4]}
 TREE = {"t": "tuple", "v": []}
+NOTHING_SEEN = vars(host_call.NOTHING_SEEN)
 NAMES = ["eager", "candidate"]
 PLACES = {"eager": 1 << 20, "candidate": 2 << 20}
 """The address of each runner's outputs, which moves by one byte a call."""
@@ -141,7 +143,7 @@ class Scripted(RunnerPool):
 
     def answers(self, **verdict: Any) -> None:
         """Let the judge answer so to every call."""
-        self.judge.verdict = CallAnswer(error=None, **verdict)  # type: ignore[attr-defined]
+        self.judge.verdict = TimedAnswer(**{**NOTHING_SEEN, **verdict})  # type: ignore[attr-defined]
 
     def time(self) -> CaseTimes:
         """Time the only case; keep the log after the warm-up of three calls per runner."""
@@ -186,6 +188,18 @@ def test_every_timed_call_of_a_small_case_is_compared():
     assert all(fields["keep"] == (fields["runner"] == "candidate") for fields in timed)
     assert [fields["compare"] for fields in timed] == [False, True] * 8
     assert times.checked == 8
+
+
+def test_some_timed_calls_at_random_places_are_compared_as_checked_ones():
+    session = Scripted.of(plan(100), steady(2e-3), steady(1e-3))
+    session.answers(as_checked_s=1e-9)
+    times = session.time()
+
+    timed = [fields for fields in session.logged("finish_timed") if fields["compare"]]
+    places = [place for place, fields in enumerate(timed) if fields["as_checked"]]
+    assert 0.1 < len(places) / len(timed) < 0.4
+    assert len({later - place for place, later in itertools.pairwise(places)}) > 3
+    assert len(times.as_checked_s) == len(timed)
 
 
 def test_outputs_are_read_at_the_addresses_that_their_runner_reported():
