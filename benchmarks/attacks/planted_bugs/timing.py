@@ -10,8 +10,8 @@ BUGS = (
         UNIT + "evaluator/timing/test_blocks.py",
         (
             "no timed call is compared as a checked one",
-            "return choices.random() < chance",
-            "return False",
+            "choices.random() < AS_CHECKED_SHARE",
+            "False",
             "test_some_timed_calls_at_random_places_are_compared_as_checked_ones",
         ),
     ),

@@ -7,7 +7,6 @@ code, so it is sandboxed like a runner, but it never runs a candidate.
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -258,18 +257,16 @@ class Judge:
             seed = sample.forward_seed
             values, _ = reference.run(self.reference, args, grads, seed, sample.after.written)
             self.snapshots["eager"] = list(values)
-        difference, centers, seconds = None, None, None
+        difference, centers = None, None
         if message.compare:
             outputs, centers = self._timed_outputs(sample)
             difference = self._compare_timed(sample, outputs, centers)
             if difference is None and message.as_checked and self.rule is None:
-                start = time.perf_counter()
                 difference = self._timed_comparison().as_checked(sample, outputs)
-                seconds = time.perf_counter() - start
         if self.rule is None and inside.were_right(centers, TIMED_TOLERANCE_FACTOR):
             misplaced.add(OutputMemory.INPUT)
         answer = _answer(difference, None, mutated, sorted(misplaced))
-        return messages.TimedAnswer(**vars(answer), as_checked_s=seconds)
+        return messages.TimedAnswer(**vars(answer))
 
     def _misplaced(
         self, sample: InputSample, runner: RunnerState, message: messages.FinishTimed

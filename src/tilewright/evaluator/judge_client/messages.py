@@ -330,12 +330,10 @@ class TimedAnswer(CallAnswer):
     Attributes:
         seconds: by the judge's clock, `None` if it has none.
         ready_bytes: bytes of outputs that had their values before the call; `None`: unknown.
-        as_checked_s: seconds that the judge took to compare outputs as those of a checked call.
     """
 
     seconds: float | None = None
     ready_bytes: int | None = None
-    as_checked_s: float | None = None
 
 
 class CheckOutputs(Request[CallAnswer], kind="check"):

@@ -20,13 +20,12 @@ from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.call_plan import (
+    AS_CHECKED_SHARE,
     HALF_TYPES,
     HEAP_OUTPUTS,
-    MAX_AS_CHECKED,
     MAX_AS_CHECKED_BYTES,
     MAX_HEAP_BYTES,
     VARIATIONS_KEY,
-    as_checked_chance,
     chosen_variations,
     most_held,
     uneven,
@@ -184,9 +183,9 @@ class CaseTimer:
         variation = choices.choice(self.variations) if self.variations else "nominal"
         sample, renewal = self._renewed(variation, choices, varied=varied)
         small = sample.layout.output_bytes <= clock.check_all_bytes
-        as_checked = self._is_compared_as_checked(choices, varied=varied)
+        fits = self.times.moved_bytes <= MAX_AS_CHECKED_BYTES
+        as_checked = fits and not varied and choices.random() < AS_CHECKED_SHARE
         checked = small or as_checked or choices.random() < CHECKED_SHARE
-        begun = time.monotonic()
         for place, name in enumerate(order):
             if place and not clock.pairs:
                 sample, renewal = self._renewed(variation, choices, varied=varied)
@@ -195,19 +194,6 @@ class CaseTimer:
             timed = clock.call(self.pool, self.times, call)
             self.pool.call_s += timed.total_s
             self._record(call, timed)
-        if not as_checked:
-            self.times.half_s = time.monotonic() - begun
-
-    def _is_compared_as_checked(self, choices: random.Random, *, varied: bool) -> bool:
-        """Choose in secret whether outputs are compared by the rules of checked calls too."""
-        times = self.times
-        if varied or times.moved_bytes > MAX_AS_CHECKED_BYTES:
-            return False
-        known = bool(times.as_checked_s) and times.half_s > 0.0
-        chance = MAX_AS_CHECKED
-        if known:
-            chance = as_checked_chance(bootstrap.median(times.as_checked_s), times.half_s)
-        return choices.random() < chance
 
     def _renewed(
         self, variation: str, choices: random.Random, *, varied: bool

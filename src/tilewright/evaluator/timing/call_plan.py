@@ -17,11 +17,9 @@ MAX_HELD_BYTES = 16 << 20
 """Bytes of earlier outputs that their caller holds at most, beyond `MIN_HELD` calls and one."""
 MAX_HELD = 6
 """Calls at most whose outputs their caller holds."""
-AS_CHECKED_TIME = 0.1
-"""Share of the time of a case that is spent on comparisons by the rules of checked calls."""
-MIN_AS_CHECKED, MAX_AS_CHECKED = 0.05, 0.25
-"""Least and largest share of timed calls that are compared so. Of 80 calls in which a candidate
-omits work, the least share finds one with a probability of 98 %."""
+AS_CHECKED_SHARE = 0.2
+"""Share of timed calls that are compared by the rules of checked calls too. A case has at least 24
+calls. If a candidate omits work in all of them, the probability that none is compared is 0.5 %."""
 MAX_AS_CHECKED_BYTES = 1 << 30
 """Inputs and outputs of a call up to which its outputs are compared so: a device has no memory for
 the float64 oracle of more next to the slots of timed inputs."""
@@ -31,15 +29,6 @@ allocation does not fit where another of its size was freed, so blocks do not fo
 Calls have temporaries too."""
 MAX_HEAP_BYTES = 512 << 20
 """Bytes of that memory at most; larger outputs are faulted in by the calls."""
-
-
-def as_checked_chance(cost_s: float, half_s: float) -> float:
-    """Return the chance that a timed call is compared by the rules of checked calls.
-
-    `cost_s` are the seconds of such a comparison, `half_s` those of half a block. The chance is the
-    same in all of a replicate, so that no part of it is safe for a candidate that knows the rule.
-    """
-    return min(max(AS_CHECKED_TIME * half_s / cost_s, MIN_AS_CHECKED), MAX_AS_CHECKED)
 
 
 def chosen_variations(choices: random.Random, usable: list[str]) -> list[str]:

@@ -10,7 +10,6 @@ from tilewright.evaluator.judge_client.messages import (
     CallAnswer,
     PublishSample,
     RenewSample,
-    TimedAnswer,
 )
 from tilewright.evaluator.timing.calibration import GPU_SHORT_US
 from tilewright.scoring import bootstrap
@@ -140,11 +139,6 @@ class CaseTimes:
     """Calls on input variations, which no ratio contains: variation and seconds."""
     launches: list[int] = field(default_factory=list)
     checked: int = 0
-    half_s: float = 0.0
-    """Seconds of the last half of a block without such a comparison."""
-    as_checked_s: list[float] = field(default_factory=list)
-    """Seconds that the judge took for each comparison of a timed call by the rules of checked ones.
-    """
     blocks: int = 0
     replicate_starts: list[int] = field(default_factory=list)
     """The first block of each process replicate; empty: one replicate made them all."""
@@ -176,14 +170,12 @@ class CaseTimes:
         """
         return self.gpu.early * 2 > len(self.total_s["candidate"])
 
-    def record_answer(self, answer: TimedAnswer, *, own: bool, compared: bool) -> None:
+    def record_answer(self, answer: CallAnswer, *, own: bool, compared: bool) -> None:
         """Record what the judge saw after a call, `own`: of the candidate."""
         if own:
             self.memory.record(answer)
         if compared:
             self.checked += 1
-            if answer.as_checked_s is not None:
-                self.as_checked_s.append(answer.as_checked_s)
             if answer.wrong:
                 self.wrong.append(answer.message)
 

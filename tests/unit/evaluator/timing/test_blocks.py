@@ -192,14 +192,12 @@ def test_every_timed_call_of_a_small_case_is_compared():
 
 def test_some_timed_calls_at_random_places_are_compared_as_checked_ones():
     session = Scripted.of(plan(100), steady(2e-3), steady(1e-3))
-    session.answers(as_checked_s=1e-9)
-    times = session.time()
+    session.time()
 
     timed = [fields for fields in session.logged("finish_timed") if fields["compare"]]
     places = [place for place, fields in enumerate(timed) if fields["as_checked"]]
-    assert 0.1 < len(places) / len(timed) < 0.4
+    assert 0.1 < len(places) / len(timed) < 0.3
     assert len({later - place for place, later in itertools.pairwise(places)}) > 3
-    assert len(times.as_checked_s) == len(timed)
 
 
 def test_outputs_are_read_at_the_addresses_that_their_runner_reported():
