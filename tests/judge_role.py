@@ -52,7 +52,8 @@ class JudgeRole:
     def map(self, runner: str = "candidate", address: int | None = None) -> None:
         """Make a runner known by its memory; its inputs may lie elsewhere."""
         fields = {"runner": runner, "address": address or self.area.address}
-        own = [os.open("/proc/self/mem", os.O_RDWR), os.open("/proc/self/maps", os.O_RDONLY)]
+        own = [os.open("/proc/self/mem", os.O_RDWR)]
+        own += [os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("maps", "pagemap")]
         assert self.role.ask("map", fields, fds=tuple(own)).fields == {}
         for fd in own:
             os.close(fd)

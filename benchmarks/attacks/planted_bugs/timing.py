@@ -6,6 +6,42 @@ from benchmarks.attacks.planted_bugs.bug import PIPELINE, SUPPRESSION, UNIT, pla
 
 BUGS = (
     *planted(
+        "evaluator/timing/work_ahead.py",
+        UNIT + "evaluator/timing/test_work_ahead.py",
+        (
+            "random numbers are not drawn ahead",
+            "work_s = math.inf",
+            "work_s = 0.0",
+            "test_what_no_input_changes_may_be_made_before_each_call",
+        ),
+        (
+            "memory that nobody wrote costs nothing",
+            "before_s + _found_fill_s(times, 0.0, FILL_BYTES_PER_S)",
+            "before_s",
+            "test_memory_that_nobody_wrote_counts_as_if_it_were_filled",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/value_dependence.py",
+        UNIT + "evaluator/timing/test_value_dependence.py",
+        (
+            "one long varied call is taken for noise",
+            "sum(calls) / len(calls) > SLOWER",
+            "bootstrap.median(calls) > SLOWER",
+            "test_the_work_of_many_calls_in_one_varied_call_makes_no_gain",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/written_pages.py",
+        UNIT + "evaluator/judge/test_written_pages.py",
+        (
+            "the kernel's page of zeros counts as written",
+            "kinds = (ZERO, ZERO, PRESENT | SWAPPED, 0)",
+            "kinds = (0, 0, PRESENT | SWAPPED, 0)",
+            "test_pages_that_were_only_read_are_unwritten_where_the_kernel_tells",
+        ),
+    ),
+    *planted(
         "evaluator/timing/blocks.py",
         UNIT + "evaluator/timing/test_blocks.py",
         (

@@ -154,8 +154,11 @@ class HostCallMemory(CallMemory[Any]):
         if frame.fds:
             self.page = map_sync_page(frame.fds[0])
             self.go_on = os.dup(frame.fds[1])
-            maps = os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC)
-            memory = (os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC), maps)
+            memory = (
+                os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC),
+                os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC),
+                os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC),
+            )
         return {"base": self.input_memory.address}, memory
 
     def private_copy(self) -> mmap.mmap:

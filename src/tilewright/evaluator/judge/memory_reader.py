@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tilewright.evaluator.judge.memory_map import MemoryMap
+from tilewright.evaluator.judge.written_pages import WrittenPages
 from tilewright.wire.cuda_driver import SEMAPHORES_BYTES, Block
 from tilewright.wire.names import OutputMemory
 from tilewright.wire.tensors import Arena, Layout, elements
@@ -63,6 +64,10 @@ class Memory(ABC):
         """Return in which memory an output lies that is not private to the runner."""
         return set()
 
+    def unwritten_bytes(self, span: Span) -> int:  # noqa: ARG002
+        """Return the bytes of an output that nobody has written; its reader would pay for them."""
+        return 0
+
     def is_callers_copy(self, span: Span) -> bool:  # noqa: ARG002
         """Tell whether an output lies where the runner's own caller has copied it."""
         return False
@@ -91,11 +96,12 @@ class RunnerState:
 class HostMemory(Memory):
     """A process's memory through a descriptor of `/proc/PID/mem`. Lifetime: the descriptors'."""
 
-    def __init__(self, memory: int, address: int, maps: int) -> None:
+    def __init__(self, memory: int, address: int, maps: int, pages: int) -> None:
         self._fd = memory
         self._address = address
         """Where the runner's inputs begin."""
         self._map = MemoryMap(maps)
+        self._pages = WrittenPages(pages)
         self._seen = mmap.mmap(-1, mmap.PAGESIZE)
         self._size = 0
 
@@ -138,9 +144,13 @@ class HostMemory(Memory):
     def foreign(self, span: Span) -> set[OutputMemory]:
         return self._map.kinds(*span)
 
+    def unwritten_bytes(self, span: Span) -> int:
+        return self._pages.unwritten_bytes(*span)
+
     def close(self) -> None:
         os.close(self._fd)
         self._map.close()
+        self._pages.close()
 
 
 def _host(arena: Arena) -> mmap.mmap:

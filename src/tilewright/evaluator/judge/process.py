@@ -44,6 +44,7 @@ from tilewright.evaluator.judge.timed_comparison import (
     compare_officially,
 )
 from tilewright.evaluator.judge.truncated_factors import Outputs
+from tilewright.evaluator.judge.unchanged_outputs import UnchangedOutputs
 from tilewright.evaluator.judge.varied_samples import make_varied_sample
 from tilewright.evaluator.judge.weight_loader import WeightLoader
 from tilewright.evaluator.judge_client import messages, problem_messages
@@ -79,6 +80,7 @@ class Judge:
         self.rule: messages.ComparisonRule | None = None
         self.writable: set[int] = set()
         self.nominal_errors = NominalErrors()
+        self.unchanged = UnchangedOutputs()
 
     def handlers(self) -> dict[type[Request[Any]], Callable[[Any], Answer]]:
         """Return the method that answers each request."""
@@ -126,8 +128,9 @@ class Judge:
         return case_measurement.measure_case(self.reference, message)
 
     def map_inputs(self, message: messages.MapInputs) -> Done:
-        memory, maps = message.fds
-        self.runners[message.runner] = RunnerState(HostMemory(memory, message.address, maps))
+        memory, maps, pages = message.fds
+        there = HostMemory(memory, message.address, maps, pages)
+        self.runners[message.runner] = RunnerState(there)
         return Done()
 
     def forget(self, message: messages.Forget) -> Done:
@@ -249,6 +252,9 @@ class Judge:
         seen = runner.memory.inputs(message.base, sample.size, windows)
         mutated = overwritten(sample, *seen, self.writable, windows)
         misplaced, inside = self._misplaced(sample, runner, message)
+        # The copy below writes pages that nobody has written before.
+        spans = runner.outputs[message.call].values()
+        ready = sum(map(runner.memory.unwritten_bytes, spans)) if message.keep else None
         output_memory.note_outputs(runner, sample.values(), message.addresses, message.permuted)
         if message.keep:
             self.snapshots[message.runner] = self._snapshot(sample, runner)
@@ -257,16 +263,19 @@ class Judge:
             seed = sample.forward_seed
             values, _ = reference.run(self.reference, args, grads, seed, sample.after.written)
             self.snapshots["eager"] = list(values)
-        difference, centers = None, None
+        difference, centers, unchanged = None, None, None
         if message.compare:
             outputs, centers = self._timed_outputs(sample)
+            # On a device the judge sees what lies ready (`ready_outputs`).
+            on_cpu = self.device.type == "cpu"
+            unchanged = self.unchanged.unchanged_bytes(centers) if on_cpu else None
             difference = self._compare_timed(sample, outputs, centers)
             if difference is None and message.as_checked and self.rule is None:
                 difference = self._timed_comparison().as_checked(sample, outputs)
         if self.rule is None and inside.were_right(centers, TIMED_TOLERANCE_FACTOR):
             misplaced.add(OutputMemory.INPUT)
         answer = _answer(difference, None, mutated, sorted(misplaced))
-        return messages.TimedAnswer(**vars(answer))
+        return messages.TimedAnswer(**vars(answer), ready_bytes=ready, unchanged_bytes=unchanged)
 
     def _misplaced(
         self, sample: InputSample, runner: RunnerState, message: messages.FinishTimed

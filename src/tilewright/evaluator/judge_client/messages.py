@@ -133,7 +133,7 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
 
 
 class MapInputs(Request[Done], kind="map"):
-    """Know a CPU runner by descriptors of its memory and of its memory map.
+    """Know a CPU runner by descriptors of its memory, its memory map and its pages.
 
     `address` is where its input memory begins.
     """
@@ -329,11 +329,14 @@ class TimedAnswer(CallAnswer):
 
     Attributes:
         seconds: by the judge's clock, `None` if it has none.
-        ready_bytes: bytes of outputs that had their values before the call; `None`: unknown.
+        ready_bytes: bytes of outputs that had their values before the call, or that nobody has
+            written on a CPU; `None`: unknown.
+        unchanged_bytes: bytes of the expected outputs on a CPU that are as in the call before.
     """
 
     seconds: float | None = None
     ready_bytes: int | None = None
+    unchanged_bytes: int | None = None
 
 
 class CheckOutputs(Request[CallAnswer], kind="check"):

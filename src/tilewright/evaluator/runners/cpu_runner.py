@@ -35,8 +35,8 @@ from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Fram
 
 POLL_INTERVAL_S = 0.05
 """Seconds between two checks of client, deadline and memory while the supervisor waits."""
-MEMORY_DESCRIPTORS = 2
-"""Descriptors that a runner sends of itself: its memory, and its memory map."""
+MEMORY_DESCRIPTORS = 3
+"""Descriptors that a runner sends of itself: its memory, its memory map, and its pages."""
 MIN_HELD = 2
 """Calls whose outputs their caller holds at least."""
 
@@ -111,7 +111,7 @@ class Runner:
     def reserve_inputs(self, inputs: int) -> tuple[int, ...]:
         """Have the runner make memory for inputs; return descriptors, which the caller closes.
 
-        The first time there are two, of the runner's memory and its memory map; later none.
+        The first time they are of the runner's memory, its memory map and its pages; later none.
         """
         first = not self.inputs_bytes
         self.inputs_bytes = page_round(inputs)

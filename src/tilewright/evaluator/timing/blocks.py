@@ -103,7 +103,7 @@ class CaseTimer:
         """Return a timer with an input sample of its own, which adds to `times`."""
         sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
         layout = sample.layout
-        times.size = _size_of(sample)
+        times.size, times.is_random = _size_of(sample), layout.random
         slots = SLOTS if SLOTS * sample.slot_bytes <= MAX_RING_BYTES else 2
         usable = pool.usable_variations.get(case.name, [])
         variations = chosen_variations(pool.context.choices(VARIATIONS_KEY, case.name), usable)
@@ -150,6 +150,7 @@ class CaseTimer:
             runner.forbid_processes()
         if not self.times.on_device:
             ours, theirs = (self.pool.runners[name] for name in ("candidate", self.names[0]))
+            self.times.empty_call_s = max(self.times.empty_call_s, ours.empty_call_s)
             ready = ready_bytes(ours, theirs, self.times.size.output_bytes)
             self.times.memory.ready_bytes.append(ready)
         if isinstance(self.clock, CudaEventClock):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import (
-    CallAnswer,
     PublishSample,
     RenewSample,
+    TimedAnswer,
 )
 from tilewright.evaluator.timing.calibration import GPU_SHORT_US
 from tilewright.scoring import bootstrap
@@ -100,13 +100,17 @@ class CandidateMemory:
     ready_bytes: list[int] = field(default_factory=list)
     """On a CPU: bytes of outputs that it may have kept ready before each process replicate."""
     found_ready: list[int] = field(default_factory=list)
-    """On a GPU: bytes of the outputs of each compared call on nominal inputs that had their values
-    before the call."""
+    """Bytes of the outputs of each compared call on nominal inputs that had their values before the
+    call. On a CPU: that nobody had written."""
+    unchanged: list[int] = field(default_factory=list)
+    """On a CPU: bytes of the expected outputs of compared calls that were as in the call before."""
 
-    def record(self, answer: CallAnswer) -> None:
+    def record(self, answer: TimedAnswer, *, nominal: bool) -> None:
         """Add what the judge saw after a call."""
         self.mutated += [item for item in answer.mutated if item not in self.mutated]
         self.misplaced += [item for item in answer.misplaced if item not in self.misplaced]
+        if nominal and answer.ready_bytes is not None:
+            self.found_ready.append(answer.ready_bytes)
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,10 @@ class CaseTimes:
     size: CallSize = CallSize()
     on_device: bool = False
     """Whether the times are device times by the judge's clock, not a caller's."""
+    is_random: bool = False
+    """Whether outputs depend on the forward seed, which a runner knows before its call."""
+    empty_call_s: float = 0.0
+    """Seconds of the candidate's runner for a call that does nothing, on a CPU."""
     gpu: GpuReadings = field(default_factory=GpuReadings)
 
     @classmethod
@@ -170,12 +178,16 @@ class CaseTimes:
         """
         return self.gpu.early * 2 > len(self.total_s["candidate"])
 
-    def record_answer(self, answer: CallAnswer, *, own: bool, compared: bool) -> None:
+    def record_answer(
+        self, answer: TimedAnswer, *, own: bool, compared: bool, nominal: bool
+    ) -> None:
         """Record what the judge saw after a call, `own`: of the candidate."""
         if own:
-            self.memory.record(answer)
+            self.memory.record(answer, nominal=nominal)
         if compared:
             self.checked += 1
+            if nominal and answer.unchanged_bytes is not None:
+                self.memory.unchanged.append(answer.unchanged_bytes)
             if answer.wrong:
                 self.wrong.append(answer.message)
 
@@ -217,7 +229,8 @@ def undetectable_work_s(times: CaseTimes, baseline: str) -> float:
     """Return the seconds of a candidate's work for a call that may not be in its time.
 
     That is work before its calls which `charged_times` forgives, because the harness's own work
-    varies as much. For a short call it is also the credit for an empty call.
+    varies as much. It is also all that tilewright's own code does in a call, because a candidate
+    can replace that code by a shorter one.
     """
     if times.on_device:
         return 0.0
@@ -227,7 +240,8 @@ def undetectable_work_s(times: CaseTimes, baseline: str) -> float:
         usual = max(bootstrap.quantile(calls, 0.25) for calls in theirs if calls)
         excess = max(bootstrap.quantile(ours, 0.25) - usual, 0.0)
     forgiven = UNTIMED_FLOOR_S + UNTIMED_SHARE * _usual_untimed_cpu(times)
-    return min(excess, forgiven) + (UNDETECTABLE_S if is_short(times, baseline) else 0.0)
+    credit = UNDETECTABLE_S if is_short(times, baseline) else 0.0
+    return min(excess, forgiven) + max(credit, times.empty_call_s)
 
 
 def _usual_untimed_cpu(times: CaseTimes) -> float:

@@ -50,7 +50,9 @@ class HostClock:
         )
         fields = call.sample.call_fields(call.slot)
         made = host_call(pool.judge, runner, fields, call.published(), finish)
-        times.record_answer(made.answer, own=own, compared=call.checked and call.last)
+        times.record_answer(
+            made.answer, own=own, compared=call.checked and call.last, nominal=not call.varied
+        )
         if not own:
             candidate.child.tree.refresh()
             used_s = candidate.child.tree.cpu_s() - before

@@ -36,7 +36,8 @@ def share_of_gain(times: CaseTimes, baseline: str) -> float:
     It is 1 unless the candidate alone is slower on variations. Such a candidate may do there what
     it saves on nominal inputs, such as to fill the outputs of later calls (ADR 74).
     """
-    if not _slower_variations(times):
+    baselines = [name for name in times.total_s if name != "candidate"]
+    if not _is_slower(times, "candidate") or any(_is_slower(times, name) for name in baselines):
         return 1.0
     theirs, ours = (sum(times.total_s[name]) for name in (baseline, "candidate"))
     their_varied, our_varied = (
@@ -44,6 +45,17 @@ def share_of_gain(times: CaseTimes, baseline: str) -> float:
         for name in (baseline, "candidate")
     )
     return min(((theirs + their_varied) / (ours + our_varied)) / (theirs / ours), 1.0)
+
+
+def _is_slower(times: CaseTimes, name: str) -> bool:
+    """Tell whether an implementation's calls on variations are slower in the mean.
+
+    A single one of them may do the work of hundreds of other calls.
+    """
+    calls = [seconds for _, seconds in times.varied.get(name, ())]
+    if len(calls) < MIN_CALLS or not times.total_s[name]:
+        return False
+    return sum(calls) / len(calls) > SLOWER * bootstrap.median(times.total_s[name])
 
 
 def _slower_variations(times: CaseTimes) -> dict[str, list[float]]:

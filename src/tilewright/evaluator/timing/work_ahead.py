@@ -15,6 +15,7 @@ from tilewright.evaluator.processes.memory_use import anonymous_bytes
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.timing.call_plan import HEAP_OUTPUTS, MAX_HEAP_BYTES
 from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.scoring import bootstrap
 
 MIN_OUTPUT_BYTES = 64 << 10
 """Bytes of a call's outputs from which on this counts. Fewer take 5 us, which is the resolution."""
@@ -22,6 +23,8 @@ CALLS_FOR_EACH = 4
 """Timed calls for each call whose outputs may lie ready, so that these are a quarter of them."""
 FILL_BYTES_PER_S = 1e10
 """Speed at which one core fills memory."""
+SLOW_FILL_BYTES_PER_S = 1e9
+"""Speed at which it fills pages that it touches for the first time."""
 DEVICE_BYTES_PER_S = 1.5e12
 """Speed at which a GPU fills memory: a third of the bandwidth of an H200."""
 DEVICE_FILL_S = 2e-6
@@ -50,20 +53,43 @@ def blocks_to_outlast(times: CaseTimes) -> int:
 def uncounted_fill_s(times: CaseTimes) -> float:
     """Return the seconds to fill outputs that lay ready, or may have lain ready on a CPU.
 
-    There, outputs count that a replicate did not outlast.
+    There, outputs count that a replicate did not outlast, and memory that nobody wrote. So does
+    what a candidate may do before each call without its inputs.
     """
     if times.on_device:
-        return _found_fill_s(times)
+        return _found_fill_s(times, DEVICE_FILL_S, DEVICE_BYTES_PER_S)
     made = [stop - start for start, stop in pairwise([*times.replicate_starts, times.blocks])]
-    return sum(
-        ready / FILL_BYTES_PER_S
-        for ready, blocks in zip(times.memory.ready_bytes, made, strict=False)
-        if ready * CALLS_FOR_EACH > 2 * blocks * times.size.output_bytes
+    before_s = _before_call_s(times) * len(times.total_s["candidate"])
+    return (
+        before_s
+        + _found_fill_s(times, 0.0, FILL_BYTES_PER_S)
+        + sum(
+            ready / FILL_BYTES_PER_S
+            for ready, blocks in zip(times.memory.ready_bytes, made, strict=False)
+            if ready * CALLS_FOR_EACH > 2 * blocks * times.size.output_bytes
+        )
     )
 
 
-def _found_fill_s(times: CaseTimes) -> float:
-    """Return the seconds to fill what lay ready in device memory, in all timed calls together.
+def _before_call_s(times: CaseTimes) -> float:
+    """Return the most seconds of work before a call that needs no inputs, on a CPU.
+
+    A candidate can replace tilewright's own code there by a shorter one. In the time that this
+    saves it may draw random numbers, or write what no input changes. Its CPU time before a call
+    contains all that it does then.
+    """
+    used = times.untimed_cpu_s["candidate"]
+    if not used:
+        return 0.0
+    unchanged = times.memory.unchanged
+    work_s = bootstrap.median(unchanged) / SLOW_FILL_BYTES_PER_S if unchanged else 0.0
+    if times.is_random:
+        work_s = math.inf
+    return min(max(bootstrap.median(used), 0.0), work_s)
+
+
+def _found_fill_s(times: CaseTimes, fixed_s: float, bytes_per_s: float) -> float:
+    """Return the seconds to fill what lay ready, in all timed calls together.
 
     The judge compares only some calls with large outputs. So this multiplies the mean of the
     compared calls by the number of all calls.
@@ -71,5 +97,5 @@ def _found_fill_s(times: CaseTimes) -> float:
     found = times.memory.found_ready
     if not found:
         return 0.0
-    filled = [DEVICE_FILL_S + ready / DEVICE_BYTES_PER_S for ready in found if ready]
+    filled = [fixed_s + ready / bytes_per_s for ready in found if ready]
     return sum(filled) / len(found) * len(times.total_s["candidate"])

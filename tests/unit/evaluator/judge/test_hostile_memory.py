@@ -56,7 +56,7 @@ def memories(judge: JudgeRole) -> Iterator[dict[str, Memory]]:
     made = {name: Memory() for name in ("eager", "candidate")}
     for name, memory in made.items():
         fields = {"runner": name, "address": INPUTS}
-        judge.role.ask("map", fields, fds=(memory.fd, memory.maps))
+        judge.role.ask("map", fields, fds=(memory.fd, memory.maps, memory.maps))
     yield made
     for memory in made.values():
         os.close(memory.fd)
@@ -186,7 +186,7 @@ def test_inputs_that_cannot_be_written_are_reported(judge, memories):
     os.ftruncate(sealed, SIZE)
     fcntl.fcntl(sealed, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
     fields = {"runner": "candidate", "address": INPUTS}
-    judge.role.ask("map", fields, fds=(sealed, memories["candidate"].maps))
+    judge.role.ask("map", fields, fds=(sealed, *[memories["candidate"].maps] * 2))
 
     assert judge.ask("publish", sample="d", runner="candidate", base=0) == {"written": False}
     os.close(sealed)
@@ -216,7 +216,7 @@ def test_every_output_of_a_runner_is_looked_at_for_its_place(judge):
 
 def test_memory_of_inputs_begins_and_ends_at_the_byte():
     memory, image = Memory(), mmap.mmap(-1, 4096)
-    inputs = HostMemory(os.dup(memory.fd), INPUTS, os.dup(memory.maps))
+    inputs = HostMemory(os.dup(memory.fd), INPUTS, os.dup(memory.maps), os.dup(memory.maps))
     assert not inputs.overlaps_inputs((INPUTS, INPUTS + 1))
     assert inputs.write_inputs(64, image, 4000)
     inputs.write_inputs(0, image, 100)

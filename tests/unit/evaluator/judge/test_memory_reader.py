@@ -145,7 +145,7 @@ def test_memory_of_an_ended_process_gives_no_tensor():
 
 def seen(memory: int, address: int, size: int, windows: list[list[int]]) -> bytes:
     """Return what the judge sees of inputs at an address; zeros where it does not look."""
-    there = HostMemory(memory, address, memory)
+    there = HostMemory(memory, address, memory, memory)
     arena, base = there.inputs(0, size, windows)
     return bytes(arena[base : base + size])  # type: ignore[index]
 
@@ -159,7 +159,7 @@ def test_inputs_are_seen_exactly_in_the_windows(memory, size, base, windows):
     data = bytes(1 + number % 251 for number in range(base + size))
     there = ctypes.create_string_buffer(data, len(data))
     spans = [[min(start, size), min(start + length, size)] for start, length in windows]
-    reader = HostMemory(memory, ctypes.addressof(there), memory)
+    reader = HostMemory(memory, ctypes.addressof(there), memory, memory)
     arena, first = reader.inputs(base, size, spans)
 
     for place in range(size):
@@ -175,7 +175,7 @@ def test_without_windows_nothing_is_read(memory):
 @pytest.mark.parametrize("address", UNREADABLE_ADDRESSES)
 def test_unreadable_inputs_are_never_what_they_were(memory, address):
     value = torch.arange(8, dtype=torch.uint8)
-    reader = HostMemory(memory, value.data_ptr(), memory)
+    reader = HostMemory(memory, value.data_ptr(), memory, memory)
     arena, _ = reader.inputs(0, 8, [[0, 8]])
     assert list(arena[:8]) == list(range(8))
     reader._address = address
@@ -194,7 +194,7 @@ def test_inputs_are_written_whole_or_that_is_reported(torn):
     memory = os.open("/proc/self/mem", os.O_RDWR)
     image = mmap.mmap(-1, 3 * PAGE)
     image[:] = b"\7" * (3 * PAGE)
-    writer = HostMemory(memory, torn.address, memory)
+    writer = HostMemory(memory, torn.address, memory, memory)
     assert writer.write_inputs(0, image, PAGE)
     assert ctypes.string_at(torn.address, PAGE) == b"\7" * PAGE
     assert writer.write_inputs(2 * PAGE + 8, image, 16)
@@ -209,9 +209,8 @@ def test_inputs_are_written_whole_or_that_is_reported(torn):
 @pytest.mark.parametrize("address", UNREADABLE_ADDRESSES)
 def test_an_output_that_lies_nowhere_is_given_back_without_an_error(address):
     rights = os.O_RDWR | os.O_CLOEXEC
-    memory = HostMemory(
-        os.open("/proc/self/mem", rights), 0, os.open("/proc/self/maps", os.O_RDONLY)
-    )
+    maps, pages = (os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("maps", "pagemap"))
+    memory = HostMemory(os.open("/proc/self/mem", rights), 0, maps, pages)
     for size in (8, 4 << 20):
         overwrite(memory, [(address, address + size)])
     memory.close()

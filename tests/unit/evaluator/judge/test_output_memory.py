@@ -278,8 +278,8 @@ def test_places_in_large_outputs_are_overwritten_in_secret():
     places = []
     for _ in range(2):
         output = torch.zeros(output_memory.OVERWRITTEN_BYTES + 4096, dtype=torch.uint8)
-        fds = (os.open("/proc/self/mem", os.O_RDWR), os.open("/proc/self/maps", os.O_RDONLY))
-        memory = HostMemory(fds[0], 0, fds[1])
+        own = (os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("maps", "pagemap"))
+        memory = HostMemory(os.open("/proc/self/mem", os.O_RDWR), 0, *own)
         start = output.data_ptr()
         output_memory.overwrite(memory, [(start, start + len(output) - 4096)])
         assert float((output[:-4096] != 0).double().mean()) > 0.9

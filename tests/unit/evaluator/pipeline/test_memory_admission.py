@@ -380,7 +380,7 @@ def test_an_idle_judge_and_its_baselines_hold_a_context_each(begun):
 
 def test_memory_of_killed_processes_is_awaited_though_none_is_free_at_first(begun, monkeypatch):
     begun.start(0)
-    looks = iter([8 * GIB] * 3 + [5 * GIB, 2 * GIB] + [2 * GIB] * 9)
+    looks = iter([8 * GIB] * 8 + [5 * GIB, 2 * GIB] + [GIB // 2] * 9)
     monkeypatch.setattr(memory_admission, "FREED_POLL_S", 0.001)
     monkeypatch.setattr(
         memory_admission,
@@ -388,4 +388,4 @@ def test_memory_of_killed_processes_is_awaited_though_none_is_free_at_first(begu
         lambda _: Conditions(used_bytes=next(looks), total_bytes=TOTAL),
     )
     memory_admission.end_others(begun.session.host, lambda: None)
-    assert len(list(looks)) == 6
+    assert len(list(looks)) == 8

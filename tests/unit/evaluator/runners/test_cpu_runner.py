@@ -297,7 +297,7 @@ def test_the_first_report_of_address_and_memory_is_final():
     taken = []
     for address, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
         memory = os.memfd_create(f"memory {address}")
-        peer.send("mapped", {"base": address}, fds=(memory, memory))
+        peer.send("mapped", {"base": address}, fds=(memory, memory, memory))
         os.close(memory)
         fds = runner.reserve_inputs(inputs)
         taken.append([os.readlink(f"/proc/self/fd/{fd}").split(" (")[0] for fd in fds])
@@ -307,7 +307,7 @@ def test_the_first_report_of_address_and_memory_is_final():
             os.close(fd)
         assert runner.base == 1 << 20
 
-    assert taken == [[f"/memfd:memory {1 << 20}"] * 2, []]
+    assert taken == [[f"/memfd:memory {1 << 20}"] * 3, []]
     runner.close()
     peer.close()
 

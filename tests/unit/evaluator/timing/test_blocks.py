@@ -83,6 +83,7 @@ class ScriptedRunner:
         self.held: list[int] = []
         self.dropped: list[int] = []
         self.max_held = 0
+        self.empty_call_s = 0.0
 
     def timed_call(
         self, fields: Any, write_inputs: Any = lambda: True, finish: Any = lambda _: None

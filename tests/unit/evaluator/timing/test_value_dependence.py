@@ -47,6 +47,13 @@ def test_work_that_was_moved_into_varied_calls_makes_no_gain():
     assert item.labels == (LabelName.WORK_OF_OTHER_CALLS,)
 
 
+def test_the_work_of_many_calls_in_one_varied_call_makes_no_gain():
+    moved = varied(1.0)
+    moved.varied["candidate"][3] = ("uneven", (CALLS + VARIED + 1) * 1e-3)
+    assert value_labels(moved) == []
+    assert share_of_gain(moved, "eager") == pytest.approx(0.5)
+
+
 @given(st.floats(0.1, 10.0), st.floats(0.1, 50.0))
 def test_it_denies_a_gain_and_shows_no_loss(ratio, ours):
     plain, item = compared(varied(1.0, ratio=ratio)), compared(varied(ours, ratio=ratio))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.evaluator.timing.test_blocks import NAMES, Scripted, noisy
-from tests.unit.evaluator.timing.test_case_timings import compared, times
+from tests.unit.evaluator.timing.test_case_timings import BESIDE_S, compared, times
 from tilewright.evaluator.processes.memory_use import anonymous_bytes
 from tilewright.evaluator.timing.calibration import CLASSES, Calibration
 from tilewright.evaluator.timing.call_plan import HEAP_OUTPUTS
@@ -22,6 +22,7 @@ from tilewright.evaluator.timing.work_ahead import (
     DEVICE_FILL_S,
     FILL_BYTES_PER_S,
     MIN_OUTPUT_BYTES,
+    SLOW_FILL_BYTES_PER_S,
     blocks_to_outlast,
     uncounted_fill_s,
 )
@@ -78,6 +79,33 @@ def test_they_deny_a_gain_and_show_no_loss(ratio, outputs):
     plain, item = (compared(with_ready(count, ratio=ratio)) for count in (0, outputs))
     assert min(plain.speedup_low, 1.0) <= item.speedup_low <= plain.speedup_low
     assert item.conclusion in (plain.conclusion, "no measurable difference")
+
+
+def before_calls(unchanged: int, *, is_random: bool = False) -> CaseTimes:
+    made = times([2e-3] * 40, [1e-3] * 40, outside=[BESIDE_S] * 40)
+    made.memory.unchanged, made.is_random = [unchanged] * 20, is_random
+    return made
+
+
+def test_what_no_input_changes_may_be_made_before_each_call():
+    assert uncounted_fill_s(before_calls(0)) == 0.0
+    little = uncounted_fill_s(before_calls(10_000))
+    assert little == pytest.approx(40 * 10_000 / SLOW_FILL_BYTES_PER_S)
+    # No more than what the runner did there.
+    assert uncounted_fill_s(before_calls(1 << 30)) == pytest.approx(40 * BESIDE_S)
+    assert uncounted_fill_s(before_calls(0, is_random=True)) == pytest.approx(40 * BESIDE_S)
+
+    plain, item = compared(before_calls(0)), compared(before_calls(1 << 30))
+    share = 1e-3 / (1e-3 + BESIDE_S)
+    assert item.speedup_low == pytest.approx(plain.speedup_low * share)
+    assert item.labels == (LabelName.WORK_OF_OTHER_CALLS,)
+    assert item.speedup == plain.speedup
+
+
+def test_memory_that_nobody_wrote_counts_as_if_it_were_filled():
+    made = times([2e-3] * 40, [1e-3] * 40)
+    made.memory.found_ready = [OUTPUT_BYTES] * 40
+    assert uncounted_fill_s(made) == pytest.approx(40 * OUTPUT_BYTES / FILL_BYTES_PER_S)
 
 
 def on_device(found: list[int], calls: int = 40, ratio: float = 2.0) -> CaseTimes:
