@@ -155,8 +155,8 @@ LAUNCHES = (
         UNIT + "evaluator/timing/test_value_dependence.py",
         (
             "work in calls on variations costs nothing",
-            "if not _slower_variations(times):",
-            "if times:",
+            'if not _is_slower(times, "candidate") or any(',
+            "if times or any(",
             "test_work_that_was_moved_into_varied_calls_makes_no_gain",
         ),
     ),
@@ -165,7 +165,7 @@ LAUNCHES = (
         UNIT + "evaluator/timing/test_work_ahead.py",
         (
             "what lay ready on a GPU costs nothing",
-            "return _found_fill_s(times)",
+            "return _found_fill_s(times, DEVICE_FILL_S, DEVICE_BYTES_PER_S)",
             "return 0.0",
             "test_on_a_gpu_a_gain_allows_for_what_lay_ready_in_compared_calls",
         ),

@@ -58,16 +58,18 @@ def uncounted_fill_s(times: CaseTimes) -> float:
     """
     if times.on_device:
         return _found_fill_s(times, DEVICE_FILL_S, DEVICE_BYTES_PER_S)
-    made = [stop - start for start, stop in pairwise([*times.replicate_starts, times.blocks])]
     before_s = _before_call_s(times) * len(times.total_s["candidate"])
-    return (
-        before_s
-        + _found_fill_s(times, 0.0, FILL_BYTES_PER_S)
-        + sum(
-            ready / FILL_BYTES_PER_S
-            for ready, blocks in zip(times.memory.ready_bytes, made, strict=False)
-            if ready * CALLS_FOR_EACH > 2 * blocks * times.size.output_bytes
-        )
+    unwritten_s = _found_fill_s(times, 0.0, FILL_BYTES_PER_S)
+    return before_s + unwritten_s + _not_outlasted_s(times)
+
+
+def _not_outlasted_s(times: CaseTimes) -> float:
+    """Return the seconds to fill outputs that may have lain ready and were not outlasted."""
+    made = [stop - start for start, stop in pairwise([*times.replicate_starts, times.blocks])]
+    return sum(
+        ready / FILL_BYTES_PER_S
+        for ready, blocks in zip(times.memory.ready_bytes, made, strict=False)
+        if ready * CALLS_FOR_EACH > 2 * blocks * times.size.output_bytes
     )
 
 
