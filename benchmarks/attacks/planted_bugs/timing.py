@@ -6,6 +6,26 @@ from benchmarks.attacks.planted_bugs.bug import PIPELINE, SUPPRESSION, UNIT, pla
 
 BUGS = (
     *planted(
+        "evaluator/judge/renewed_inputs.py",
+        UNIT + "evaluator/judge/test_renewed_inputs.py",
+        (
+            "timed calls with uneven parts have no peak",
+            "inputs.varied_arguments(args, structured, base, generator, thin=thin)",
+            "inputs.varied_arguments(args, structured, base, generator)",
+            "test_half_of_the_timed_calls_with_uneven_parts_have_a_peak",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/correctness.py",
+        UNIT + "evaluator/pipeline/test_correctness.py",
+        (
+            "timed calls get only variations that were checked",
+            "name not in tried and name not in UNTIMED_VARIATIONS",
+            "name in ()",
+            "test_timed_calls_may_get_the_variations_that_were_not_checked",
+        ),
+    ),
+    *planted(
         "evaluator/timing/work_ahead.py",
         UNIT + "evaluator/timing/test_work_ahead.py",
         (
@@ -46,7 +66,7 @@ BUGS = (
         UNIT + "evaluator/timing/test_blocks.py",
         (
             "no timed call is compared as a checked one",
-            "choices.random() < AS_CHECKED_SHARE",
+            "strict.random() < AS_CHECKED_SHARE",
             "False",
             "test_some_timed_calls_at_random_places_are_compared_as_checked_ones",
         ),
@@ -58,7 +78,7 @@ BUGS = (
             "what a timed call loses by the rules of checked ones is not seen",
             "if difference is None and message.as_checked and self.rule is None:",
             "if False:",
-            "test_small_elements_that_are_left_out",
+            "test_small_elements_that_are_left_out_are_wrong_in_a_call_that_counts_as_checked",
         ),
     ),
     *planted(

@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.evaluator.judge_client.client import comparison_rule
-from tilewright.evaluator.pipeline.correctness import UNTIMED_VARIATIONS, hidden_cases
+from tilewright.evaluator.pipeline.correctness import (
+    UNTIMED_VARIATIONS,
+    hidden_cases,
+    unchecked_variations,
+)
 from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.evaluator.timing.blocks import RENEWALS, VARIED_SHARE
@@ -162,7 +166,8 @@ def _usable_variations(report: EvalReport, case: str) -> list[str]:
     """Return the variations on which timed calls were made, in the order of the judge's checks."""
     passed = (item for item in report.cases if item.case == case and item.result == "pass")
     names = (item.input_variation for item in passed)
-    return [name for name in names if name not in UNTIMED_VARIATIONS]
+    usable = [name for name in names if name not in UNTIMED_VARIATIONS]
+    return usable + unchecked_variations(report.request.problem, case, report.cases)
 
 
 class Slots:

@@ -30,6 +30,7 @@ from tilewright.cli.reproduce import (
 )
 from tilewright.evaluator.judge import inputs, renewed_inputs
 from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.pipeline.correctness import unchecked_variations
 from tilewright.evaluator.seeds import derive
 from tilewright.evaluator.timing.calibration import CLASSES, Calibration
 from tilewright.evaluator.timing.rounds import time_cases
@@ -267,7 +268,8 @@ def test_timed_calls_of_the_script_are_those_of_the_judge(tmp_path):
     plan = TimingPlan(min_blocks=30, max_blocks=30, max_s=1e6)
     session = Scripted.of(plan, steady(2e-3), steady(1e-3))
     session.context = replace(session.context, root=report.seed)
-    session.usable_variations = {case.name: ["scale", "heavy_tail", "edge_values"]}
+    unchecked = unchecked_variations(report.request.problem, case.name, report.cases)
+    session.usable_variations = {case.name: ["scale", "heavy_tail", "edge_values", *unchecked]}
     names = [*(item.name for item in report.request.baselines), "candidate"]
     session.runners = dict.fromkeys(names, session.runners["candidate"])
     exact = Calibration((0.0,) * len(CLASSES), measured=True)

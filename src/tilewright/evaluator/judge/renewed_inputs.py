@@ -62,11 +62,11 @@ def renew(
     sample.tree, sample.variation = tree, variation if varied else "nominal"
     structured = [known.structured for known in sample.renewal.first]
     if varied or sample.size <= EQUAL_WORK_BYTES:
-        if base != "nominal":
-            usual, _ = _laid_out(inputs.varied_arguments(args, structured, base, generator))
-            plain, sample.variation = usual, sample.variation if varied else base
         # In half of the calls a tail is thin: code that looks at some of the values misses it.
         thin = bool(seed & 1)
+        if base != "nominal":
+            usual = inputs.varied_arguments(args, structured, base, generator, thin=thin)
+            (plain, _), sample.variation = _laid_out(usual), sample.variation if varied else base
         made = inputs.varied_arguments(args, structured, variation, generator, thin=thin)
         changed, _ = _laid_out(made if keeps_shapes(reference, sample, made) else args)
         plain = changed if varied else plain

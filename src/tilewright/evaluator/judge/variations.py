@@ -29,6 +29,9 @@ PERIOD = 8
 is no sample of the others."""
 CONTRAST = 2.0
 """Binary logarithm of the largest factor of a part of the last dimension; half of it of others."""
+PEAK_EXPONENT = 6.0
+"""Binary logarithm of the largest factor of a peak. Code that omits whole stretches of a dimension
+at regular places sees all parts of it, but it misses most peaks of such a stretch's length."""
 SHIFT = 2.0
 """Largest mean of a part, in units of the tensor's standard deviation."""
 FACTORS = {
@@ -132,7 +135,7 @@ def vary(
 
     `MOVED` is the exception: other values in the same range, also of structured tensors.
     `structured`, if given, is what `is_structured` has found before. A tail that is `thin` changes
-    a few elements only.
+    a few elements only, and `thin` uneven parts have a peak (`PEAK_EXPONENT`).
     """
     if variation == MOVED:
         dense = isinstance(value, torch.Tensor) and value.layout == torch.strided
@@ -146,8 +149,7 @@ def vary(
     if name.endswith("_half_range") and parts(value).dtype not in WIDE_RANGE:
         # It has the range of float16, or a smaller one.
         return value
-    share = min(FEW_OUTLIERS / max(value.numel(), 1), HEAVY_SHARE) if thin else HEAVY_SHARE
-    made = _changed(parts(value), name, float(divisor or 1), generator, share)
+    made = _changed(parts(value), name, float(divisor or 1), generator, thin=thin)
     changed = from_parts(made.to(parts(value).dtype), value)
     if 0 in value.stride():
         # Expanded: elements that share memory cannot differ.
@@ -169,7 +171,8 @@ def _changed(
     variation: str,
     divisor: float,
     generator: torch.Generator,
-    tail_share: float,
+    *,
+    thin: bool,
 ) -> torch.Tensor:
     factor = FACTORS.get(variation)
     if factor is not None:
@@ -177,9 +180,10 @@ def _changed(
     if variation == "offset":
         return value + OFFSET / divisor
     if variation == "uneven_parts":
-        return _uneven(value, generator, bounded=divisor > 1)
+        return _uneven(value, generator, bounded=divisor > 1, peaked=thin)
     if variation == "heavy_tail":
-        made, places = _with_places(value, tail_share, generator)
+        share = min(FEW_OUTLIERS / max(value.numel(), 1), HEAVY_SHARE) if thin else HEAVY_SHARE
+        made, places = _with_places(value, share, generator)
         made[places] *= 100 / divisor
         return made.view(value.shape)
     if variation == "small_integers":
@@ -220,10 +224,13 @@ def _small_integers(value: torch.Tensor, generator: torch.Generator) -> torch.Te
     return small.to(value.device, value.dtype).view(value.shape)
 
 
-def _uneven(value: torch.Tensor, generator: torch.Generator, *, bounded: bool) -> torch.Tensor:
+def _uneven(
+    value: torch.Tensor, generator: torch.Generator, *, bounded: bool, peaked: bool
+) -> torch.Tensor:
     """Give the parts of each dimension other means and scales, at secret places.
 
-    Values that are all positive stay positive. With `bounded`, all stay within their range.
+    Values that are all positive stay positive. With `bounded`, all stay within their range. With
+    `peaked`, a stretch of one dimension, of a secret length, holds half of the sum of the squares.
     """
     made = value.double() if value.dtype == torch.float64 else value.float()
     low, high = made.aminmax()
@@ -244,6 +251,8 @@ def _uneven(value: torch.Tensor, generator: torch.Generator, *, bounded: bool) -
     if value.dim() == 0:
         scale = scale * 2.0 ** float(_between(1, CONTRAST, generator))
     made = made * scale + shift * spread
+    if peaked and value.dim():
+        made = made * _peak(value.shape, generator).to(value.device)
     if bounded:
         least, most = made.min(), made.max()
         made = low + (made - least) * ((high - low) / (most - least).clamp_min(1e-30))
@@ -262,6 +271,18 @@ def _parts_of(
     exponents = _between(PARTS, contrast, generator)[part]
     exponents = exponents + _between(PERIOD, contrast / 2, generator)[places % PERIOD]
     return torch.exp2(exponents), _between(PARTS, 1.0, generator)[part]
+
+
+def _peak(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    """Return factors of the indices of one dimension: 1 outside of a stretch, and large in it."""
+    which, how_long, where = torch.rand(3, generator=generator, device=generator.device).tolist()
+    dim = min(int(which * len(shape)), len(shape) - 1)
+    size = shape[dim]
+    length = max(int(max(size, 1) ** how_long), 1)
+    start = int(where * max(size - length + 1, 1))
+    factors = torch.ones(size, device=generator.device)
+    factors[start : start + length] = 2.0 ** min(0.5 * math.log2(size / length), PEAK_EXPONENT)
+    return factors.reshape([-1 if other == dim else 1 for other in range(len(shape))])
 
 
 def _between(count: int, most: float, generator: torch.Generator) -> torch.Tensor:

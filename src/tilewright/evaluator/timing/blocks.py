@@ -170,23 +170,26 @@ class CaseTimer:
     def _time_block(self) -> None:
         # The order is random, because the first call after a pause is slower.
         choices = self.pool.context.choices("block", self.times.case, self.times.blocks)
+        strict = self.pool.context.choices("as checked", self.times.case, self.times.blocks)
+        fits = self.times.moved_bytes <= MAX_AS_CHECKED_BYTES
         first = self.names if choices.random() < 0.5 else self.names[::-1]
         for order in (first, first[::-1]):
             while self.variations and choices.random() < VARIED_SHARE:
                 # In the order of the next timed calls. A candidate sees whether another call came
                 # between two of its own, and the order of timed calls is known.
                 self._time_half(order, choices, varied=True)
-            self._time_half(order, choices, varied=False)
+            as_checked = fits and strict.random() < AS_CHECKED_SHARE
+            self._time_half(order, choices, varied=False, as_checked=as_checked)
 
-    def _time_half(self, order: list[str], choices: random.Random, *, varied: bool) -> None:
+    def _time_half(
+        self, order: list[str], choices: random.Random, *, varied: bool, as_checked: bool = False
+    ) -> None:
         """Make one call of each implementation on new inputs, chosen in secret."""
         clock, slot = self.clock, choices.randrange(self.slots)
         variation = choices.choice(self.variations) if self.variations else "nominal"
         sample, renewal = self._renewed(variation, choices, varied=varied)
         small = sample.layout.output_bytes <= clock.check_all_bytes
-        fits = self.times.moved_bytes <= MAX_AS_CHECKED_BYTES
-        as_checked = fits and not varied and choices.random() < AS_CHECKED_SHARE
-        checked = small or as_checked or choices.random() < CHECKED_SHARE
+        checked = small or choices.random() < CHECKED_SHARE or as_checked
         for place, name in enumerate(order):
             if place and not clock.pairs:
                 sample, renewal = self._renewed(variation, choices, varied=varied)

@@ -164,6 +164,20 @@ def test_values_that_count_are_those_of_the_base(varied):
         assert float((values != drawn).double().mean()) > 0.9
 
 
+def test_half_of_the_timed_calls_with_uneven_parts_have_a_peak():
+    reference = load("torch.randn(4096)", "x * 2")
+    sample = sampled(reference)
+    chosen = {"variation": "sign", "varied": False, "base": "uneven_parts"}
+
+    def largest(seed: int) -> float:
+        assert renewed_inputs.renew(reference, sample, seed, 9, **chosen)
+        (values,) = leaves(sample)
+        return float(values.abs().max() / values.abs().median())
+
+    even, odd = ([largest(seed) for seed in range(first, 40, 2)] for first in (0, 1))
+    assert sorted(odd)[10] > 1.5 * max(sorted(even)[10], 1.0)
+
+
 @pytest.mark.parametrize("refused", [True, False])
 def test_repeated_values_stay_where_the_reference_refuses_others(refused):
     body = "x * 1 if bool((x == x.round()).all()) or not REFUSED else 1 // 0"
@@ -247,7 +261,8 @@ def test_a_variation_is_computed_for_every_call(monkeypatch, varied):
     sample = sampled(reference)
     computed = []
 
-    def changed(value: torch.Tensor, variation: str, *_: object) -> torch.Tensor:
+    def changed(value: torch.Tensor, variation: str, *_: object, thin: bool) -> torch.Tensor:
+        del thin
         computed.append(variation)
         return -value
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tilewright.evaluator.judge.variations import OFFSET, SCALE, is_structured, vary
+from tilewright.evaluator.judge.variations import OFFSET, SCALE, _peak, is_structured, vary
 from tilewright.wire.names import INPUT_VARIATIONS, MOVED, allowed_variations
 
 VARIED = INPUT_VARIATIONS[1:]
@@ -84,6 +84,29 @@ def test_plain_tensors_keep_shape_dtype_and_strides(name, variation):
 def test_a_uniform_sample_of_a_short_type_is_no_few_values(kind):
     assert not is_structured((torch.rand(64, 512, generator=generator()) + 2).to(kind))
     assert is_structured(torch.randint(0, 9, (64, 512), generator=generator()).to(kind) + 1)
+
+
+def test_a_peak_of_any_length_holds_half_of_the_squares():
+    lengths = set()
+    for seed in range(40):
+        factors = _peak(torch.Size([1, 4096]), generator(seed)).reshape(-1)
+        inside = factors > 1
+        length = int(inside.sum())
+        if length:
+            lengths.add(length.bit_length())
+            assert int(inside.nonzero()[-1] - inside.nonzero()[0]) == length - 1
+            assert float(factors[inside].square().sum()) == pytest.approx(4096, rel=1e-3)
+    assert len(lengths) > 6
+
+
+def test_only_thin_uneven_parts_have_a_peak_and_weak_ones_keep_their_range():
+    value = torch.rand(4, 65536, generator=generator()) + 1
+    plain, peaked = (vary(value, "uneven_parts", generator(5), thin=thin) for thin in (False, True))
+    ratio = (peaked / plain).reshape(-1)
+    assert float(ratio.min()) == pytest.approx(1.0)
+    assert float(ratio.max()) > 1.5
+    weak = vary(value, "uneven_parts/2", generator(5), thin=True)
+    assert bool(((weak >= value.min()) & (weak <= value.max())).all())
 
 
 def test_uneven_parts_differ_in_mean_and_scale_and_stay_positive():
