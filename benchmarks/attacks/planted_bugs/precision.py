@@ -66,6 +66,22 @@ PRECISION = (
     ),
     *planted(
         "evaluator/judge/integer_comparison.py",
+        UNIT + "evaluator/judge/test_integer_comparison.py",
+        (
+            "rounding that changes much excuses any change",
+            "moves.total <= limit and not seen.exceed(moves)",
+            "not seen.exceed(moves)",
+            "test_rounding_that_changes_much_excuses_no_other_change",
+        ),
+        (
+            "counts may be off by any number",
+            "or self.furthest > FURTHEST_FACTOR * rounding.furthest",
+            "or False",
+            "test_counts_may_move_as_rounding_moves_them",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/integer_comparison.py",
         UNIT + "evaluator/judge/test_error_statistics.py",
         (
             "any index is right where values tie",
