@@ -65,6 +65,16 @@ PRECISION = (
         ("integers may be off by one", "(value != output)", "(value + 1 < output)"),
     ),
     *planted(
+        "evaluator/judge/inputs.py",
+        UNIT + "evaluator/judge/test_inputs.py",
+        (
+            "no variation is judged where elements are infinite by design",
+            "if infinite is None or usual is None or not torch.equal(infinite, usual):",
+            "if True:",
+            "test_infinite_elements_that_nominal_inputs_have_too_skip_no_variation",
+        ),
+    ),
+    *planted(
         "evaluator/judge/integer_comparison.py",
         UNIT + "evaluator/judge/test_integer_comparison.py",
         (

@@ -116,6 +116,8 @@ class Reference:
     """Whether one forward seed gives two outputs too: it keeps something from call to call."""
     placement: OutputPlacement = field(default_factory=OutputPlacement)
     precision: PrecisionState = field(default_factory=PrecisionState)
+    infinite: dict[str, list[torch.Tensor | None]] = field(default_factory=dict)
+    """For each case, the elements of each output that are infinite on nominal inputs, by design."""
 
     @property
     def model(self) -> torch.nn.Module | None:

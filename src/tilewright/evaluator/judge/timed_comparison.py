@@ -67,7 +67,7 @@ class TimedComparison:
             return None
         if sample.varied:
             fresh.expected = self.nominal_errors.floored(fresh.expected)
-            if inputs.unsound(fresh):
+            if inputs.unsound(self.reference, fresh):
                 return None
         compare_outputs = partial(self.compare_expected, fresh)
         found = compare_outputs(outputs)[0]
@@ -99,7 +99,7 @@ class TimedComparison:
             fresh.expected = self.nominal_errors.floored(fresh.expected)
         compare_outputs = partial(self.compare_expected, fresh)
         return bool(
-            (sample.varied and inputs.unsound(fresh))
+            (sample.varied and inputs.unsound(self.reference, fresh))
             or not have_same_shapes(fresh, sample)
             or not compare_outputs(outputs)[0].kind
             or compare_truncated(self.reference, fresh, outputs, compare_outputs)

@@ -65,6 +65,17 @@ def test_the_seed_decides_the_inputs_and_what_is_expected():
     assert not first.random
 
 
+def test_infinite_elements_that_nominal_inputs_have_too_skip_no_variation():
+    hidden = "torch.arange(8) > 5"
+    reference = load(RAND, f"(x * 2).masked_fill({hidden}, float('-inf'))")
+    assert not sampled(reference).skipped
+    assert not sampled(reference, "scale").skipped
+
+    mixed = load(RAND, f"x.exp().masked_fill({hidden}, float('-inf'))")
+    assert not sampled(mixed).skipped
+    assert "not finite" in sampled(mixed, "scale").skipped
+
+
 @pytest.mark.parametrize("double", [False, True])
 def test_no_input_is_rounded_out_of_the_domain_of_the_reference(double):
     target = "(torch.rand(case['n'], 8, generator=generator) > 0.5).float()"
