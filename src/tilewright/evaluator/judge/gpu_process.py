@@ -14,7 +14,6 @@ from tilewright.evaluator.judge.autotuned_kernels import take_first_configuratio
 from tilewright.evaluator.judge.kernel_compilation import AnnouncedCompilation
 from tilewright.evaluator.judge.launch_gate import LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory, RunnerState
-from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.ready_outputs import ReadyOutputs, places_of
 from tilewright.evaluator.judge.request_loop import answer_requests
 from tilewright.evaluator.judge_client import gpu_messages, messages
@@ -177,8 +176,7 @@ class DeviceJudge(process.Judge):
         assert message.sample is not None
         memory = self.runners[message.runner].memory
         assert isinstance(memory, DeviceMemory)
-        sizes = [byte_size(item.value) for item in self.samples[message.sample].expected]
-        spans = output_memory.spans_of(message.addresses, sizes).values()
+        spans = self._spans_of(self.samples[message.sample], message).values()
         return self.ready_outputs.ready_bytes(
             (start - memory.base, stop - memory.base) for start, stop in spans
         )

@@ -2,11 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.evaluator.judge.comparison import Expected, Mismatch
 from tilewright.wire.tensors import dtype_name
+
+MAX_STRUCTURE_CHARACTERS = 200
+"""Most characters of the description of nested outputs that are compared."""
+
+
+def shape_mismatch(
+    expected: Sequence[Expected],
+    structure: str,
+    outputs: Sequence[Mapping[str, Any]],
+    devices: Sequence[str],
+) -> Mismatch | None:
+    """Compare a runner's description of all outputs with the expected ones; `None`: it fits.
+
+    `devices` are the devices on which each of them may lie besides the expected value's.
+    """
+    if len(outputs) != len(expected):
+        message = f"expected {len(expected)} outputs, got {len(outputs)}"
+        return Mismatch("count", message)
+    found = outputs[0].get("structure", "1") if outputs else "1"
+    known = structure[:MAX_STRUCTURE_CHARACTERS]
+    # A single value is also accepted for a dict of one: the C ABI has no dicts.
+    if found != known and not (found.isdigit() and "," not in known):
+        return Mismatch("count", f"expected {_shown(known)}, got {_shown(found)}")
+    for item, described, also in zip(expected, outputs, devices, strict=True):
+        mismatch = describe_mismatch(item, described, also)
+        if mismatch is not None:
+            return mismatch
+    return None
+
+
+def _shown(structure: str) -> str:
+    return "no dict" if structure.isdigit() else f"a dict of {structure}"
 
 
 def describe_mismatch(expected: Expected, item: Mapping[str, Any], also: str) -> Mismatch | None:

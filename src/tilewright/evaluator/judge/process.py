@@ -26,11 +26,16 @@ from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare
 from tilewright.evaluator.judge.ignored_inputs import fill_ignored
 from tilewright.evaluator.judge.index_ties import are_ties
 from tilewright.evaluator.judge.inputs import InputSample
-from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState, write_layout
+from tilewright.evaluator.judge.memory_reader import (
+    HostMemory,
+    RunnerState,
+    Span,
+    write_layout,
+)
 from tilewright.evaluator.judge.nominal_errors import NominalErrors
 from tilewright.evaluator.judge.number_formats import byte_size
 from tilewright.evaluator.judge.official_comparison import compare_published
-from tilewright.evaluator.judge.output_description import describe_mismatch
+from tilewright.evaluator.judge.output_description import shape_mismatch
 from tilewright.evaluator.judge.outputs_in_inputs import OutputsInInputs
 from tilewright.evaluator.judge.overwritten_inputs import overwritten
 from tilewright.evaluator.judge.reference_state import undisturbed
@@ -63,9 +68,6 @@ from tilewright.evaluator.judge_client.messages import (
 from tilewright.wire.frames import Channel, Tree
 from tilewright.wire.names import OutputMemory
 from tilewright.wire.tensors import Layout, build, permuted_strides
-
-MAX_STRUCTURE_CHARACTERS = 200
-"""Most characters of the description of nested outputs that are compared."""
 
 
 class Judge:
@@ -251,10 +253,10 @@ class Judge:
         windows = [[0, sample.size]] if message.look is None else message.look
         seen = runner.memory.inputs(message.base, sample.size, windows)
         mutated = overwritten(sample, *seen, self.writable, windows)
-        misplaced, inside = self._misplaced(sample, runner, message)
-        # The copy below writes pages that nobody has written before.
-        spans = runner.outputs[message.call].values()
-        ready = sum(map(runner.memory.unwritten_bytes, spans)) if message.keep else None
+        spans = self._spans_of(sample, message)
+        # Before anything reads the outputs: to read pages that nobody wrote makes them.
+        ready = sum(map(runner.memory.unwritten_bytes, spans.values())) if message.keep else None
+        misplaced, inside = self._misplaced(sample, runner, message, spans)
         output_memory.note_outputs(runner, sample.values(), message.addresses, message.permuted)
         if message.keep:
             self.snapshots[message.runner] = self._snapshot(sample, runner)
@@ -277,12 +279,18 @@ class Judge:
         answer = _answer(difference, None, mutated, sorted(misplaced))
         return messages.TimedAnswer(**vars(answer), ready_bytes=ready, unchanged_bytes=unchanged)
 
+    def _spans_of(self, sample: InputSample, message: messages.FinishTimed) -> dict[int, Span]:
+        sizes = [byte_size(item.value) for item in sample.expected]
+        return output_memory.spans_of(message.addresses, sizes)
+
     def _misplaced(
-        self, sample: InputSample, runner: RunnerState, message: messages.FinishTimed
+        self,
+        sample: InputSample,
+        runner: RunnerState,
+        message: messages.FinishTimed,
+        spans: dict[int, Span],
     ) -> tuple[set[OutputMemory], OutputsInInputs]:
         """Return where outputs lie in memory that their caller could not keep."""
-        sizes = [byte_size(item.value) for item in sample.expected]
-        spans = output_memory.spans_of(message.addresses, sizes)
         placement = self.reference.placement
         outputs = runner.outputs.items()
         runner.outputs = {call: where for call, where in outputs if call in message.held}
@@ -320,21 +328,10 @@ class Judge:
         return TimedComparison(self.reference, self.nominal_errors, self._compare)
 
     def _shape_of(self, sample: InputSample, outputs: list[Tree]) -> Mismatch | None:
-        if len(outputs) != sample.after.returned:
-            message = f"expected {sample.after.returned} outputs, got {len(outputs)}"
-            return Mismatch("count", message)
-        found = outputs[0].get("structure", "1") if outputs else "1"
-        expected = sample.structure[:MAX_STRUCTURE_CHARACTERS]
-        # A single value is also accepted for a dict of one: the C ABI has no dicts.
-        if found != expected and not (found.isdigit() and "," not in expected):
-            return Mismatch("count", f"expected {_shown(expected)}, got {_shown(found)}")
         on_host = self.reference.placement.on_host
-        for place, (item, described) in enumerate(zip(sample.expected, outputs, strict=False)):
-            also = "cpu" if place in on_host else self.device.type
-            mismatch = describe_mismatch(item, described, also)
-            if mismatch is not None:
-                return mismatch
-        return None
+        devices = ["cpu" if p in on_host else self.device.type for p in range(len(outputs))]
+        expected = sample.expected[: sample.after.returned]
+        return shape_mismatch(expected, sample.structure, outputs, devices)
 
     def _places_of(self, sample: InputSample) -> messages.OutputPlaces:
         """Return how outputs may lie, besides contiguous and in memory of their own."""
@@ -385,10 +382,6 @@ def _answer(
     return messages.CallAnswer(
         difference.kind, difference.message, error, mutated or [], misplaced or []
     )
-
-
-def _shown(structure: str) -> str:
-    return "no dict" if structure.isdigit() else f"a dict of {structure}"
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:

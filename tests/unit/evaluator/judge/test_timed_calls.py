@@ -63,6 +63,14 @@ def test_small_elements_that_are_left_out_are_wrong_in_a_call_that_counts_as_che
     assert seen(wrong, as_checked=True) == "values"
 
 
+def test_outputs_that_are_given_back_at_once_are_looked_at(judge):
+    judge.load(FUNCTION)
+    judge.map()
+    judge.inputs(judge.sample(timed=True))
+    answer = judge.timed("candidate", torch.zeros(4, 8), dropped=[judge.calls + 1])
+    assert answer["ready_bytes"] == 0
+
+
 def test_inputs_of_varied_calls_are_judged_too(judge):
     judge.load(FUNCTION)
     judge.map()
