@@ -135,3 +135,47 @@ def test_whoever_waits_for_a_stop_leaves_its_core_to_others(tree, monkeypatch):
     assert made.freeze()
     assert time.thread_time() - used_s < 0.2
     made.resume()
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, platform, sys, threading, time
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print(flush=True)
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+def test_a_payload_whose_first_thread_has_ended_hides_at_the_second_look():
+    payload = subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS], stdout=subprocess.PIPE)
+    assert payload.stdout is not None
+    assert payload.stdout.readline()
+    made = ProcessTree(os.getpid())
+    made.pids = [payload.pid]
+    limit = time.monotonic() + 20
+    while not made.payload_hides():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    made.pids = []
+    assert not made.payload_hides()
+    made.pids = [payload.pid]
+    assert [made.payload_hides() for _ in range(3)] == [False, True, True]
+    payload.kill()
+    payload.wait()
+    payload.stdout.close()
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("state", "flags", "pending", "lives"),
+    [
+        ("S", 0x400040, 0, True),
+        ("R", 0x400044, 0, False),
+        ("D", 0x400040, 256, False),
+        ("Z", 0x400040, 0, False),
+    ],
+)
+def test_threads_of_a_process_that_ends_do_not_live_on(tmp_path, state, flags, pending, lives):
+    fields = [state, *["0"] * 5, str(flags), *["0"] * 21, str(pending), "0", "0"]
+    (tmp_path / "stat").write_text(f"12 (a) b) {' '.join(fields)}\n", encoding="ascii")
+    assert process_tree._lives_on(str(tmp_path / "stat")) is lives
+    assert not process_tree._lives_on(str(tmp_path / "none"))

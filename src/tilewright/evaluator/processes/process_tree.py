@@ -21,8 +21,13 @@ thread that has a core stops within 50 us. Another one may need the caller's own
 may leave that core to a caller that spins, for more than 10 s (docs/lab)."""
 _STOPPED, _ENDED = b"TtZX", b"ZX"
 """States of a thread in /proc/PID/stat."""
-_REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17
+_FLAGS, _REAPED_USER, _REAPED_SYSTEM, _THREADS, _PENDING = 6, 13, 14, 17, 28
 """Places of fields behind the name in /proc/PID/stat (proc(5))."""
+_EXITING = 0x4
+"""`PF_EXITING` of <linux/sched.h>: the thread is in its exit, which can last for a second while the
+driver of a GPU frees what its process held."""
+_KILLED = 1 << (signal.SIGKILL - 1)
+"""The bit of SIGKILL among pending signals, which other threads get when their process ends."""
 
 
 class _Process:
@@ -62,6 +67,7 @@ class ProcessTree:
         self._reaped_s = 0.0
         self.pids: list[int] = []
         """The processes, the payload first."""
+        self._hid = False
         self.single_process = False
         """Whether the payload is the only process, now and until this is set to `False`."""
 
@@ -150,21 +156,13 @@ class ProcessTree:
         return all(_all_in(pid, _STOPPED) for pid in self.pids)
 
     def payload_hides(self) -> bool:
-        """Tell whether the payload's first thread has ended and others have not.
+        """Tell whether the payload's first thread has ended and others live on, at two looks.
 
-        The kernel then shows none of the payload's memory in its own files.
+        The kernel then shows none of the payload's memory in its own files. Where a whole process
+        ends, its first thread may end first too.
         """
-        for pid in self.pids[:1]:
-            if _state(f"/proc/{pid}/stat") != b"Z":
-                return False
-            with suppress(OSError):
-                threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
-                return any(
-                    _state(f"/proc/{pid}/task/{thread}/stat") not in _ENDED
-                    for thread in threads
-                    if thread != pid
-                )
-        return False
+        before, self._hid = self._hid, any(_first_thread_ended(pid) for pid in self.pids[:1])
+        return before and self._hid
 
     def resume(self) -> None:
         """Let them run on."""
@@ -226,6 +224,26 @@ def _all_in(pid: int, states: bytes) -> bool:
             if _state(f"/proc/{pid}/task/{thread}/stat") not in states:
                 return False
     return True
+
+
+def _first_thread_ended(pid: int) -> bool:
+    """Tell whether a process lives on in other threads, which neither end nor have been killed."""
+    if _state(f"/proc/{pid}/stat") != b"Z":
+        return False
+    with suppress(OSError):
+        threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
+        return any(_lives_on(f"/proc/{pid}/task/{each}/stat") for each in threads if each != pid)
+    return False
+
+
+def _lives_on(path: str) -> bool:
+    try:
+        with open(path, "rb", 0) as file:
+            fields = file.read(4096).rpartition(b") ")[2].split()
+    except OSError:
+        return False
+    ends = int(fields[_FLAGS]) & _EXITING or int(fields[_PENDING]) & _KILLED
+    return fields[0] not in (b"Z", b"X") and not ends
 
 
 def _state(path: str) -> bytes:
