@@ -28,7 +28,8 @@ from tilewright.errors import TilewrightError
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.evaluator.pipeline.run import evaluate
 from tilewright.evaluator.processes.host import DeviceHost
-from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
+from tilewright.evaluator.runners.cpu_accounting import CallTiming
+from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.blocks import CaseTimer
 from tilewright.evaluator.timing.case_timings import TimedCall

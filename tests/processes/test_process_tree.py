@@ -145,7 +145,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
 """
 
 
-def test_a_payload_whose_first_thread_has_ended_hides_at_the_second_look():
+def test_a_payload_whose_first_thread_has_ended_hides():
     payload = subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS], stdout=subprocess.PIPE)
     assert payload.stdout is not None
     assert payload.stdout.readline()
@@ -155,10 +155,6 @@ def test_a_payload_whose_first_thread_has_ended_hides_at_the_second_look():
     while not made.payload_hides():
         assert time.monotonic() < limit
         time.sleep(0.01)
-    made.pids = []
-    assert not made.payload_hides()
-    made.pids = [payload.pid]
-    assert [made.payload_hides() for _ in range(3)] == [False, True, True]
     payload.kill()
     payload.wait()
     payload.stdout.close()

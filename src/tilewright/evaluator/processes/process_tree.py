@@ -67,7 +67,6 @@ class ProcessTree:
         self._reaped_s = 0.0
         self.pids: list[int] = []
         """The processes, the payload first."""
-        self._hid = False
         self.single_process = False
         """Whether the payload is the only process, now and until this is set to `False`."""
 
@@ -156,13 +155,12 @@ class ProcessTree:
         return all(_all_in(pid, _STOPPED) for pid in self.pids)
 
     def payload_hides(self) -> bool:
-        """Tell whether the payload's first thread has ended and others live on, at two looks.
+        """Tell whether the payload's first thread has ended and others live on.
 
         The kernel then shows none of the payload's memory in its own files. Where a whole process
-        ends, its first thread may end first too.
+        ends, its first thread may end first too, so that a single look may be too early.
         """
-        before, self._hid = self._hid, any(_first_thread_ended(pid) for pid in self.pids[:1])
-        return before and self._hid
+        return any(_first_thread_ended(pid) for pid in self.pids[:1])
 
     def resume(self) -> None:
         """Let them run on."""

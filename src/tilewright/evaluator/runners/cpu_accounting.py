@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.evaluator.runners.messages import Result
+
 MAX_EMPTY_CALL_S = 5e-6
 """Most seconds that a call is credited with for what every call costs: to go on after a stop, and
 to be stopped. A candidate could use a larger credit for its own work."""
@@ -28,6 +30,17 @@ class CallReadings:
     """Seconds until the runner reported completion."""
     stopped_s: float
     """Seconds until its processes were stopped."""
+
+
+@dataclass(frozen=True)
+class CallTiming:
+    """One timed call by the supervisor's clock."""
+
+    total_s: float
+    """Seconds from the moment in which the inputs can be read until no output can change."""
+    untimed_cpu_s: float
+    """CPU seconds that the runner used between its previous call and that moment."""
+    result: Result
 
 
 def call_s(readings: CallReadings, empty_s: float, threads: int) -> float:

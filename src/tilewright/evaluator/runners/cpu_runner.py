@@ -7,14 +7,13 @@ import random
 import select
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.processes import process_tree
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.process_tree import waited_s as own_waited_s
 from tilewright.evaluator.runners.build_requests import BuildRequests
-from tilewright.evaluator.runners.cpu_accounting import CallReadings, call_s
+from tilewright.evaluator.runners.cpu_accounting import CallReadings, CallTiming, call_s
 from tilewright.evaluator.runners.messages import (
     Addresses,
     ErrorReport,
@@ -37,19 +36,9 @@ POLL_INTERVAL_S = 0.05
 """Seconds between two checks of client, deadline and memory while the supervisor waits."""
 MEMORY_DESCRIPTORS = 3
 """Descriptors that a runner sends of itself: its memory, its memory map, and its pages."""
+HIDES = "its first thread has ended, so that its memory cannot be counted"
 MIN_HELD = 2
 """Calls whose outputs their caller holds at least."""
-
-
-@dataclass(frozen=True)
-class CallTiming:
-    """One timed call by the supervisor's clock."""
-
-    total_s: float
-    """Seconds from the moment in which the inputs can be read until no output can change."""
-    untimed_cpu_s: float
-    """CPU seconds that the runner used between its previous call and that moment."""
-    result: Result
 
 
 class Runner:
@@ -99,6 +88,7 @@ class Runner:
         self.entered = False
         """Whether the candidate's own code has begun: an earlier failure is tilewright's."""
         self._sequence = 0
+        self._hides = False
         self._next_look = 0.0
         self._cpu_before = 0.0
         self._poll = select.poll()
@@ -250,6 +240,8 @@ class Runner:
         finish(sequence)
         if not tree.is_stopped():
             raise self._forged("it ran while it was stopped")
+        if tree.payload_hides():
+            raise self._forged(HIDES)
         # Read once more: a process that was woken and stopped again has used CPU time since.
         before, self._cpu_before = self._cpu_before, tree.cpu_s()
         if not self.page.let_go_on():
@@ -316,8 +308,9 @@ class Runner:
             raise EvaluationEnded.failed(self.stage, FailureReason.TIMEOUT, message)
         if message := self.excess():
             raise self._failed(FailureReason.OUT_OF_MEMORY, message)
-        if self.child.tree.payload_hides():
-            raise self._forged("its first thread has ended, so that its memory cannot be counted")
+        hid, self._hides = self._hides, self.child.tree.payload_hides()
+        if hid and self._hides:
+            raise self._forged(HIDES)
 
     def excess(self) -> str:
         """Kill the process if it holds too much memory; return how much, or nothing."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample, TimedAnswer
-from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
+from tilewright.evaluator.runners.cpu_accounting import CallTiming
+from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.scoring import bootstrap
 from tilewright.wire.frames import Fields, Tree
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.judge_client.client import InputSampleInfo, has_only_tensors
 from tilewright.evaluator.judge_client.messages import RenewSample
-from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
+from tilewright.evaluator.runners.cpu_accounting import CallTiming
+from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.call_plan import (

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample
-from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
+from tilewright.evaluator.runners.cpu_accounting import CallTiming
+from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.host_call import host_call
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample
-from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
+from tilewright.evaluator.runners.cpu_accounting import CallTiming
+from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.gpu_runner import (
     QUEUE_TIMEOUT_S,
     GatedCall,

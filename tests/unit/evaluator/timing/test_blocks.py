@@ -19,7 +19,7 @@ from tilewright.evaluator.devices.devices import CPU, Cores
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import OutputPlaces, SampleLayout, TimedAnswer
 from tilewright.evaluator.runners import host_call
-from tilewright.evaluator.runners.cpu_runner import CallTiming
+from tilewright.evaluator.runners.cpu_accounting import CallTiming
 from tilewright.evaluator.runners.messages import OutputReport, Result
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.runners.sync_page import ReportedOutputs

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.unit.evaluator.timing.test_blocks import NAMES, Scripted, plan, steady
-from tilewright.evaluator.runners.cpu_runner import CallTiming
+from tilewright.evaluator.runners.cpu_accounting import CallTiming
 from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.timing import blocks
 from tilewright.evaluator.timing.calibration import GPU_DEFAULT
