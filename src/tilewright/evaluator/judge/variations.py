@@ -31,7 +31,7 @@ CONTRAST = 2.0
 """Binary logarithm of the largest factor of a part of the last dimension; half of it of others."""
 PEAK_EXPONENT = 6.0
 """Binary logarithm of the largest factor of a peak. Code that omits whole stretches of a dimension
-at regular places sees all parts of it, but it misses most peaks of such a stretch's length."""
+at regular places sees all parts. It misses most peaks of such a length."""
 SHIFT = 2.0
 """Largest mean of a part, in units of the tensor's standard deviation."""
 FACTORS = {

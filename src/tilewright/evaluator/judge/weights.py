@@ -20,7 +20,7 @@ KNOWN_SHARE = 1 / 8
 """Share of equal elements from which on a weight is no set of random numbers. In float8 e4m3, the
 coarsest format, the most frequent of many normal numbers has a share of 1/25."""
 MANY_ELEMENTS = 1 << 20
-"""Elements of a weight that are looked at, at most."""
+"""Most elements of a weight that are compared."""
 
 
 def resample(
@@ -101,8 +101,8 @@ def is_constant(value: torch.Tensor) -> bool:
 def is_known_before(value: torch.Tensor, other: torch.Tensor | None) -> bool:
     """Tell whether an author knows a weight in part before a module is built.
 
-    That is so if many of its elements have one value, like zeros of a sparse matrix, or if many
-    are the same under another init seed, whose weight is `other`, like those of an identity.
+    Many of its elements then have one value, like zeros of a sparse matrix. Or many are the same
+    under another init seed, like those of an identity; `other` is the weight under that seed.
     """
     if not is_inexact(value) or value.numel() < 2:
         return False

@@ -21,8 +21,8 @@ AS_CHECKED_SHARE = 0.2
 """Share of timed calls that are compared by the rules of checked calls too. A case has at least 24
 calls. If a candidate omits work in all of them, the probability that none is compared is 0.5 %."""
 MAX_AS_CHECKED_BYTES = 1 << 30
-"""Inputs and outputs of a call up to which its outputs are compared so: a device has no memory for
-the float64 oracle of more next to the slots of timed inputs."""
+"""Bytes of inputs and outputs up to which a call is compared so. A device has no memory for the
+float64 oracle of larger ones next to the slots of timed inputs."""
 HEAP_OUTPUTS = 18
 """Outputs for which the heap of a runner has memory before its first timed call. An aligned
 allocation does not fit where another of its size was freed, so blocks do not follow each other.
