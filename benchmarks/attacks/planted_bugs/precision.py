@@ -79,8 +79,8 @@ PRECISION = (
         UNIT + "evaluator/judge/test_integer_comparison.py",
         (
             "rounding that changes much excuses any change",
-            "moves.total <= limit and not seen.exceed(moves)",
-            "not seen.exceed(moves)",
+            "and moves.total <= limit",
+            "",
             "test_rounding_that_changes_much_excuses_no_other_change",
         ),
         (

@@ -16,13 +16,19 @@ BUGS = (
         ),
     ),
     *planted(
-        "evaluator/pipeline/correctness.py",
-        UNIT + "evaluator/pipeline/test_correctness.py",
+        "evaluator/pipeline/timed_variations.py",
+        UNIT + "evaluator/pipeline/test_timed_variations.py",
         (
             "timed calls get only variations that were checked",
             "name not in tried and name not in UNTIMED_VARIATIONS",
             "name in ()",
             "test_timed_calls_may_get_the_variations_that_were_not_checked",
+        ),
+        (
+            "variations that the reference refuses are timed",
+            "        if reason:\n            _record(session, case, name, reason)\n        tried",
+            "        tried",
+            "test_none_of_the_chosen_ones_is_refused_and_each_was_tried_once",
         ),
     ),
     *planted(
@@ -66,7 +72,7 @@ BUGS = (
         UNIT + "evaluator/timing/test_blocks.py",
         (
             "no timed call is compared as a checked one",
-            "strict.random() < AS_CHECKED_SHARE",
+            "(half == certain or choices.random() < AS_CHECKED_SHARE)",
             "False",
             "test_some_timed_calls_at_random_places_are_compared_as_checked_ones",
         ),

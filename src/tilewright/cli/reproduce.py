@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.evaluator.judge_client.client import comparison_rule
-from tilewright.evaluator.pipeline.correctness import (
-    UNTIMED_VARIATIONS,
-    hidden_cases,
+from tilewright.evaluator.pipeline.correctness import UNTIMED_VARIATIONS, hidden_cases
+from tilewright.evaluator.pipeline.timed_variations import (
+    has_refused_peaks,
     unchecked_variations,
 )
 from tilewright.evaluator.runners.pool import SLOTS
@@ -250,7 +250,10 @@ def _constants(report: EvalReport, build: BuildPlan, plan: ReproductionPlan) -> 
             case: chosen_variations(generator(report.seed, VARIATIONS_KEY, case), names)
             for case, names in usable.items()
         },
-        "UNEVEN": {case: uneven(names) for case, names in usable.items()},
+        "UNEVEN": {
+            case: uneven(names, peaked=not has_refused_peaks(case, report.cases))
+            for case, names in usable.items()
+        },
         "HALF_TYPES": HALF_TYPES,
         "VARIED_SHARE": VARIED_SHARE,
         "RENEWALS": RENEWALS,

@@ -14,6 +14,7 @@ from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import CheckedCall
 from tilewright.evaluator.timing.calibration import Calibration
+from tilewright.evaluator.timing.call_plan import HALF_TYPES
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short, untimed_cpu_excess_s
 from tilewright.evaluator.timing.host_variation import host_half_widths, widened
 from tilewright.evaluator.timing.speedup import (
@@ -63,6 +64,8 @@ class CorrectnessObservations:
     """Shapes and dtypes of each nominal call of a declared case, without values."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of the inputs of each declared case, on nominal inputs."""
+    half_outputs: dict[str, bool] = field(default_factory=dict)
+    """Whether some output of each declared case has a 16-bit type."""
     operator_counts: dict[str, int] = field(default_factory=dict)
     loops: tuple[LoopRemark, ...] = ()
     """Remarks of the compiler that built it."""
@@ -71,6 +74,13 @@ class CorrectnessObservations:
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
     misplaced: list[OutputMemory] = field(default_factory=list)
+
+    def record_nominal(self, sample: InputSampleInfo) -> None:
+        """Add the form of a nominal call of a declared case: hidden sizes stay secret."""
+        layout = sample.layout
+        self.sizes[sample.case] = layout.size
+        self.half_outputs[sample.case] = any(o["dtype"] in HALF_TYPES for o in layout.outputs)
+        self.calls.append(sample.call_fields(0))
 
     def record_counted(self, result: Result, sample: InputSampleInfo) -> None:
         """Add the operators of a call, and whether it returned a view of an input."""

@@ -40,6 +40,10 @@ COPIED_INPUT = "copy of an input"
 """The answer without work that returns an argument as it was."""
 NUMBERS = (bool, int, float)
 """Types of outputs that count as tensors without dimensions."""
+PEAKED = "peaked_parts"
+"""Uneven parts of timed calls, with a peak in half of them."""
+HIGHEST_PEAK = "highest_peak"
+"""The same with the highest peak, by which the judge finds out whether the reference accepts it."""
 MOVED = "moved"
 """The variation for inputs that a test writes as literals: values in the same range, which differ
 from them at random. Only problems that name it have it."""

@@ -30,7 +30,7 @@ from tilewright.cli.reproduce import (
 )
 from tilewright.evaluator.judge import inputs, renewed_inputs
 from tilewright.evaluator.judge import reference as refs
-from tilewright.evaluator.pipeline.correctness import unchecked_variations
+from tilewright.evaluator.pipeline.timed_variations import unchecked_variations
 from tilewright.evaluator.seeds import derive
 from tilewright.evaluator.timing.calibration import CLASSES, Calibration
 from tilewright.evaluator.timing.rounds import time_cases

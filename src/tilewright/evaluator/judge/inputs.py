@@ -194,7 +194,8 @@ def _infinite(value: torch.Tensor) -> torch.Tensor | None:
     """Return which elements are infinite, if any are and none is NaN."""
     if not value.is_floating_point() or value.dtype in FLOAT8 or all_finite(value):
         return None
-    return None if bool(value.isnan().any()) else value.isinf()
+    # On the host: a device has no memory for what is kept of each case.
+    return None if bool(value.isnan().any()) else value.isinf().cpu()
 
 
 def varied_arguments(
@@ -371,7 +372,7 @@ def unsound(reference: Reference, sample: InputSample) -> str:
             usual = known[place] if place < len(known) else None
             if infinite is None or usual is None or not torch.equal(infinite, usual):
                 return "the reference itself is not finite"
-            value = value[~infinite]
+            value = value[~infinite.to(value.device)]
         squares = sum(float(part.double().square_().sum()) for part in chunks(value))
         rms = math.sqrt(squares / max(value.numel(), 1))
         if item.reference_error > ILL_CONDITIONED * rms and item.value.dtype == torch.float32:

@@ -19,13 +19,17 @@ An index takes eight bytes."""
 MOVED_FACTOR = 4
 """How many more elements may differ than one rounding of the inputs moves: another implementation
 rounds at other places."""
+CHUNK = 1 << 24
+"""Elements that are compared at once, in eight bytes each."""
+MAX_COUNT = 1 << 53
+"""Largest count: sums of counts stay exact."""
 FURTHEST_FACTOR = 2
 """How much further one of them may be off than one rounding moves any."""
 
 
 @dataclass(frozen=True)
 class Moves:
-    """By how much integers differ from others."""
+    """By how much counts differ from others."""
 
     count: int
     """Number of elements that differ."""
@@ -39,17 +43,22 @@ class Moves:
     @classmethod
     def of(cls, ones: torch.Tensor, others: torch.Tensor) -> Moves:
         """Return the differences of two tensors of one shape."""
-        signed = ones.double() - others.double()
-        far = signed.abs()
-        furthest = int(far.max()) if far.numel() else 0
-        return cls(int((ones != others).sum()), int(far.sum()), furthest, int(signed.sum()))
+        count = total = furthest = balance = 0
+        pairs = zip(ones.reshape(-1).split(CHUNK), others.reshape(-1).split(CHUNK), strict=True)
+        for one, other in pairs:
+            if one.numel():
+                signed = one.long() - other.long()
+                far = signed.abs()
+                count, total = count + int((far != 0).sum()), total + int(far.sum())
+                furthest, balance = max(furthest, int(far.max())), balance + int(signed.sum())
+        return cls(count, total, furthest, balance)
 
     def exceed(self, rounding: Moves) -> bool:
         """Tell whether they are more than those of rounding, by more than the factors."""
         return (
             self.count > MOVED_FACTOR * rounding.count
             or self.furthest > FURTHEST_FACTOR * rounding.furthest
-            or (self.balance != 0 and rounding.balance == 0)
+            or self.balance != 0
         )
 
 
@@ -81,6 +90,11 @@ class OtherIntegers:
             return Moves.of(self.values, value)
         return Moves.of(self.values, value.reshape(-1)[self.places])
 
+    def reorders(self, value: torch.Tensor) -> bool:
+        """Tell whether they are the reference's numbers in another order."""
+        own = value if self.places is None else value.reshape(-1)[self.places]
+        return torch.equal(self.values.reshape(-1).sort().values, own.reshape(-1).sort().values)
+
     def excuse(self, wrong: torch.Tensor, output: torch.Tensor) -> None:
         """Take out of `wrong` what equals these integers; all tensors have one shape."""
         if self.places is None:
@@ -110,15 +124,25 @@ def compare_integers(
 def _moves_as_rounding_does(
     value: torch.Tensor, output: torch.Tensor, others: Sequence[OtherIntegers]
 ) -> bool:
-    """Tell whether an output differs no more than rounding, which changes a small part of it.
+    """Tell whether an output of counts differs no more than rounding, which changes few of them.
 
-    An element that rounding moves leaves one count and enters another. Which ones it moves depends
-    on the implementation, so that few of its counts are those of a rounded oracle.
+    An element that rounding moves leaves one count and enters another, so that their sum stays.
+    Which elements move depends on the implementation: few of its counts are those of a rounded
+    oracle. Where rounding puts the same numbers in another order, they are indices.
     """
-    seen = Moves.of(output, value)
-    limit = MAX_MOVED_SHARE * float(value.double().abs().sum())
-    found = (other.moves(value) for other in others)
-    return any(moves.total <= limit and not seen.exceed(moves) for moves in found)
+    if not others or value.dtype not in (torch.int32, torch.int64) or bool((value < 0).any()):
+        return False
+    if int(value.max()) > MAX_COUNT or not bool(((output >= 0) & (output <= MAX_COUNT)).all()):
+        return False
+    seen, limit = Moves.of(output, value), MAX_MOVED_SHARE * float(value.sum())
+    return seen.balance == 0 and any(
+        moves.balance == 0
+        and moves.total <= limit
+        and not seen.exceed(moves)
+        and not other.reorders(value)
+        for other in others
+        for moves in [other.moves(value)]
+    )
 
 
 def names_ties(

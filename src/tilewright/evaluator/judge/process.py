@@ -7,6 +7,7 @@ code, so it is sandboxed like a runner, but it never runs a candidate.
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -50,7 +51,7 @@ from tilewright.evaluator.judge.timed_comparison import (
 )
 from tilewright.evaluator.judge.truncated_factors import Outputs
 from tilewright.evaluator.judge.unchanged_outputs import UnchangedOutputs
-from tilewright.evaluator.judge.varied_samples import make_varied_sample
+from tilewright.evaluator.judge.varied_samples import make_varied_sample, try_variation
 from tilewright.evaluator.judge.weight_loader import WeightLoader
 from tilewright.evaluator.judge_client import messages, problem_messages
 from tilewright.evaluator.judge_client.gpu_messages import (
@@ -107,6 +108,7 @@ class Judge:
             problem_messages.LintCase: lambda message: degenerate_answers.lint(
                 self.reference, message
             ),
+            problem_messages.TryVariation: lambda message: try_variation(self.reference, message),
             problem_messages.CheckHealth: lambda message: soundness.check(
                 self.reference, message, self.rule
             ),
@@ -265,7 +267,7 @@ class Judge:
             seed = sample.forward_seed
             values, _ = reference.run(self.reference, args, grads, seed, sample.after.written)
             self.snapshots["eager"] = list(values)
-        difference, centers, unchanged = None, None, None
+        difference, centers, unchanged, seconds = None, None, None, 0.0
         if message.compare:
             outputs, centers = self._timed_outputs(sample)
             # On a device the judge sees what lies ready (`ready_outputs`).
@@ -273,11 +275,15 @@ class Judge:
             unchanged = self.unchanged.unchanged_bytes(centers) if on_cpu else None
             difference = self._compare_timed(sample, outputs, centers)
             if difference is None and message.as_checked and self.rule is None:
+                start = time.perf_counter()
                 difference = self._timed_comparison().as_checked(sample, outputs)
+                seconds = time.perf_counter() - start
         if self.rule is None and inside.were_right(centers, TIMED_TOLERANCE_FACTOR):
             misplaced.add(OutputMemory.INPUT)
         answer = _answer(difference, None, mutated, sorted(misplaced))
-        return messages.TimedAnswer(**vars(answer), ready_bytes=ready, unchanged_bytes=unchanged)
+        return messages.TimedAnswer(
+            **vars(answer), ready_bytes=ready, unchanged_bytes=unchanged, as_checked_s=seconds
+        )
 
     def _spans_of(self, sample: InputSample, message: messages.FinishTimed) -> dict[int, Span]:
         sizes = [byte_size(item.value) for item in sample.expected]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from tilewright.evaluator.judge.number_formats import FLOAT8, FLOAT8_CODES, from_parts, parts
-from tilewright.wire.names import INPUT_VARIATIONS, MOVED
+from tilewright.wire.names import HIGHEST_PEAK, INPUT_VARIATIONS, MOVED, PEAKED
 
 SCALE = 64.0
 """A power of two: scaling by it rounds nothing, so structure survives exactly."""
@@ -135,7 +135,7 @@ def vary(
 
     `MOVED` is the exception: other values in the same range, also of structured tensors.
     `structured`, if given, is what `is_structured` has found before. A tail that is `thin` changes
-    a few elements only, and `thin` uneven parts have a peak (`PEAK_EXPONENT`).
+    a few elements only, and only where `thin`, `PEAKED` parts have their peak.
     """
     if variation == MOVED:
         dense = isinstance(value, torch.Tensor) and value.layout == torch.strided
@@ -179,8 +179,12 @@ def _changed(
         return value * (factor / divisor)
     if variation == "offset":
         return value + OFFSET / divisor
-    if variation == "uneven_parts":
-        return _uneven(value, generator, bounded=divisor > 1, peaked=thin)
+    if variation in ("uneven_parts", PEAKED, HIGHEST_PEAK):
+        made = _uneven(value, generator, bounded=divisor > 1)
+        highest = variation == HIGHEST_PEAK
+        if value.dim() and (highest or (thin and variation == PEAKED)):
+            made = made * _peak(value.shape, generator, highest=highest).to(value.device)
+        return made
     if variation == "heavy_tail":
         share = min(FEW_OUTLIERS / max(value.numel(), 1), HEAVY_SHARE) if thin else HEAVY_SHARE
         made, places = _with_places(value, share, generator)
@@ -224,13 +228,10 @@ def _small_integers(value: torch.Tensor, generator: torch.Generator) -> torch.Te
     return small.to(value.device, value.dtype).view(value.shape)
 
 
-def _uneven(
-    value: torch.Tensor, generator: torch.Generator, *, bounded: bool, peaked: bool
-) -> torch.Tensor:
+def _uneven(value: torch.Tensor, generator: torch.Generator, *, bounded: bool) -> torch.Tensor:
     """Give the parts of each dimension other means and scales, at secret places.
 
-    Values that are all positive stay positive. With `bounded`, all stay within their range. With
-    `peaked`, a stretch of one dimension, of a secret length, holds half of the sum of the squares.
+    Values that are all positive stay positive. With `bounded`, all stay within their range.
     """
     made = value.double() if value.dtype == torch.float64 else value.float()
     low, high = made.aminmax()
@@ -251,8 +252,6 @@ def _uneven(
     if value.dim() == 0:
         scale = scale * 2.0 ** float(_between(1, CONTRAST, generator))
     made = made * scale + shift * spread
-    if peaked and value.dim():
-        made = made * _peak(value.shape, generator).to(value.device)
     if bounded:
         least, most = made.min(), made.max()
         made = low + (made - least) * ((high - low) / (most - least).clamp_min(1e-30))
@@ -273,15 +272,19 @@ def _parts_of(
     return torch.exp2(exponents), _between(PARTS, 1.0, generator)[part]
 
 
-def _peak(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    """Return factors of the indices of one dimension: 1 outside of a stretch, and large in it."""
+def _peak(shape: torch.Size, generator: torch.Generator, *, highest: bool) -> torch.Tensor:
+    """Return factors of the indices of one dimension: 1 outside of a stretch, and large in it.
+
+    The stretch holds half of the sum of the squares, if its factor is not the largest one.
+    """
     which, how_long, where = torch.rand(3, generator=generator, device=generator.device).tolist()
     dim = min(int(which * len(shape)), len(shape) - 1)
     size = shape[dim]
     length = max(int(max(size, 1) ** how_long), 1)
     start = int(where * max(size - length + 1, 1))
     factors = torch.ones(size, device=generator.device)
-    factors[start : start + length] = 2.0 ** min(0.5 * math.log2(size / length), PEAK_EXPONENT)
+    exponent = min(0.5 * math.log2(max(size, 1) / length), PEAK_EXPONENT)
+    factors[start : start + length] = 2.0 ** (PEAK_EXPONENT if highest else exponent)
     return factors.reshape([-1 if other == dim else 1 for other in range(len(shape))])
 
 

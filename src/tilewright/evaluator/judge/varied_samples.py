@@ -12,7 +12,9 @@ from tilewright.evaluator.judge.error_statistics import is_short, rms_of
 from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.variations import FACTORS, WEAKER
+from tilewright.evaluator.judge_client.problem_messages import TryVariation, VariationTried
 from tilewright.wire.frames import Fields
 
 SMALLER = ("scale_down", "below_half_range")
@@ -45,6 +47,14 @@ def make_varied_sample(
     if variation in SMALLER and double and not sample.skipped:
         _allow_noise(reference, params, sample, seed)
     return sample
+
+
+def try_variation(reference: Reference, message: TryVariation) -> VariationTried:
+    """Tell whether the reference can judge on a variation, and leave it as it was."""
+    given = (message.params, message.variation, message.seed, message.forward_seed)
+    with undisturbed(reference):
+        sample = inputs.make_sample(reference, *given, double=False)
+    return VariationTried(sample.skipped)
 
 
 def _allow_noise(reference: Reference, params: Fields, sample: InputSample, seed: int) -> None:

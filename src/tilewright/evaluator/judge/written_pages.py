@@ -2,7 +2,7 @@
 
 A fresh page reads as zeros, and its reader pays for them. Linux 6.7 tells pages of zeros from
 written ones (`PAGEMAP_SCAN`). Older kernels tell which pages are there; a page that was only read
-is there too.
+is there too, and so is a huge page of zeros on some kernels that can tell.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ RANGES = 256
 IN_MEMORY, IN_SWAP = 1 << 63, 1 << 62
 """Bits of an entry of `/proc/PID/pagemap`."""
 ENTRY_BYTES = 8
+HIGHEST_ADDRESS = 1 << 56
+"""No process has memory above this on x86-64 or Arm."""
 
 
 class WrittenPages:
@@ -40,6 +42,9 @@ class WrittenPages:
         first, last = -(-start // mmap.PAGESIZE), stop // mmap.PAGESIZE
         if last <= first:
             return 0
+        if stop > HIGHEST_ADDRESS:
+            # A report may name any address.
+            return stop - start
         return (last - first - self._written(first, last)) * mmap.PAGESIZE
 
     def _written(self, first: int, last: int) -> int:
@@ -51,7 +56,7 @@ class WrittenPages:
         try:
             entries = array("Q", os.pread(self._fd, (last - first) * ENTRY_BYTES, first * 8))
         except OSError:
-            # A report may name any address. Where nothing is mapped, nothing can be read either.
+            # Where nothing is mapped, nothing can be read either.
             return last - first
         return sum(1 for entry in entries if entry & (IN_MEMORY | IN_SWAP))
 

@@ -18,6 +18,7 @@ from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.gpu_messages import COMPILED, COMPILING, RESUME, DescribeCall
 from tilewright.evaluator.judge_client.messages import Answer, ComparisonRule, Request, SampleLayout
+from tilewright.evaluator.judge_client.problem_messages import TryVariation
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
 from tilewright.evaluator.processes.host import JUDGE_MEMORY
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
@@ -284,6 +285,15 @@ class JudgeClient:
             messages.MakeSample(name, dict(case.params), variation, seed, forward_seed, timed)
         )
         return InputSampleInfo(name, case.name, layout.variation, seed, forward_seed, layout)
+
+    def refusal(self, case: Case, variation: str) -> str:
+        """Return why the reference cannot judge on a variation, without an oracle; empty if it can.
+
+        Nothing of this sample is kept.
+        """
+        seed, forward_seed = self.context.seed("tried", case.name, variation), 0
+        params = dict(case.params)
+        return self.request(TryVariation(params, variation, seed, forward_seed)).refusal
 
     def described_call(self, case: Case) -> InputSampleInfo:
         """Describe a call on a case, without a sample that anybody compares (`DescribeCall`)."""

@@ -332,11 +332,13 @@ class TimedAnswer(CallAnswer):
         ready_bytes: bytes of outputs that had their values before the call, or that nobody has
             written on a CPU; `None`: unknown.
         unchanged_bytes: bytes of the expected outputs on a CPU that are as in the call before.
+        as_checked_s: seconds that a comparison by the rules of checked calls took.
     """
 
     seconds: float | None = None
     ready_bytes: int | None = None
     unchanged_bytes: int | None = None
+    as_checked_s: float = 0.0
 
 
 class CheckOutputs(Request[CallAnswer], kind="check"):

@@ -29,6 +29,21 @@ class LintCase(Request[LintAnswer], kind="lint"):
     rules: dict[str, ComparisonRule]
 
 
+class VariationTried(Answer):
+    """Why the reference cannot judge on a variation; empty if it can."""
+
+    refusal: str
+
+
+class TryVariation(Request[VariationTried], kind="try_variation"):
+    """Find out whether the reference can judge on a variation of a case, without an oracle."""
+
+    params: Fields
+    variation: str
+    seed: int
+    forward_seed: int
+
+
 class HealthAnswer(Answer):
     """The results of the check of a case (records/problem_health.py, `CaseCheck`)."""
 

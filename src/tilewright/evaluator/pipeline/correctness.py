@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
 from itertools import zip_longest
 
 from tilewright.evaluator.judge_client.client import TRIALS, InputSampleInfo
@@ -81,20 +80,6 @@ def _check_variations(session: EvaluationSession, number: int, size: int, start:
             break
         _check_sample(session, problem.cases[number], variation)
         judged += cases[-1].result != "skipped"
-    name = problem.cases[number].name
-    usable = session.runners.usable_variations.setdefault(name, [])
-    usable += unchecked_variations(problem, name, cases)
-
-
-def unchecked_variations(problem: Problem, case: str, seen: Sequence[CaseResult]) -> list[str]:
-    """Return the variations of a case that were not tried here, and that timed calls may get.
-
-    There they are compared with the baseline's outputs. Only where these differ, the judge finds
-    out whether the reference can judge.
-    """
-    tried = {item.input_variation.partition("/")[0] for item in seen if item.case == case}
-    names = allowed_variations(problem.input_variations)
-    return [name for name in names if name not in tried and name not in UNTIMED_VARIATIONS]
 
 
 def _label_variations(session: EvaluationSession) -> None:
@@ -192,9 +177,7 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
         raise
     origin = _origin(session, case, variation)
     if origin is InputOrigin.NOMINAL:
-        seen.sizes[case.name] = layout.size
-        # Not of hidden sizes, which stay secret.
-        seen.calls.append(sample.call_fields(0))
+        seen.record_nominal(sample)
     answer = made.answer
     seen.record(made)
     detail = answer.message or ("; ".join(answer.mutated) and f"overwrote {answer.mutated}")

@@ -9,6 +9,7 @@ from tilewright.evaluator.pipeline.gpu_checks import clock_labels
 from tilewright.evaluator.pipeline.memory_admission import note_use
 from tilewright.evaluator.pipeline.prepare import precompile_all
 from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.pipeline.timed_variations import choose_variations
 from tilewright.evaluator.runners.baselines import (
     baseline_failed,
     replace_runners,
@@ -30,8 +31,11 @@ def time_candidate(session: EvaluationSession) -> None:
     with session.stage(Stage.TIMING):
         # Processes of the last evaluation that are still ending would use the timed cores.
         session.host.wait_closed()
+        cases = _chosen_cases(session)
+        if session.request.protocol == "strict":
+            choose_variations(session, cases)
         start_baselines(session.runners)
-        for times in _time_cases(session, _chosen_cases(session)):
+        for times in _time_cases(session, cases):
             session.observations.times.append(times)
             session.observations.labels += clock_labels(times) + value_labels(times)
             if times.wrong:

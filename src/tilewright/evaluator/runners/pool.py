@@ -95,6 +95,8 @@ class RunnerPool:
         self.tf32 = context.request.allows_tf32
         """Whether float32 products of runners on a GPU may be rounded to tf32."""
         self.usable_variations: dict[str, list[str]] = {}
+        self.peaked: set[str] = set()
+        """Cases whose reference accepts uneven parts with a peak."""
         """The input variations of each case on which the reference can judge."""
 
     def start(

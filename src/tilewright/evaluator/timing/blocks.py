@@ -9,8 +9,10 @@ blocks.
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tilewright.evaluator.devices.devices import Device
@@ -22,6 +24,7 @@ from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.call_plan import (
     AS_CHECKED_SHARE,
+    CERTAIN_HALVES,
     HALF_TYPES,
     HEAP_OUTPUTS,
     MAX_AS_CHECKED_BYTES,
@@ -86,7 +89,7 @@ class CaseTimer:
     slots: int
     times: CaseTimes
     variations: list[str]
-    """Variations on which the reference can judge this case, chosen in secret."""
+    """Variations of calls that enter no ratio, chosen in secret."""
     base: str
     """The variation of the calls that enter the ratio."""
     plan: TimingPlan
@@ -109,7 +112,7 @@ class CaseTimer:
         usable = pool.usable_variations.get(case.name, [])
         variations = chosen_variations(pool.context.choices(VARIATIONS_KEY, case.name), usable)
         half = any(item["dtype"] in HALF_TYPES for item in layout.outputs)
-        base = uneven(usable) if half else "nominal"
+        base = uneven(usable, peaked=case.name in pool.peaked) if half else "nominal"
         clock = clock_of(pool.context.host.device)
         return cls(pool, clock, calibration, names, sample, slots, times, variations, base, plan)
 
@@ -160,27 +163,37 @@ class CaseTimer:
     def time_replicate(self, planned: int) -> None:
         """Time blocks in the present processes until their part of the interval is narrow."""
         rule = StopRule(self.plan, planned, self.calibration, self.names[:-1])
-        start, first = time.monotonic(), self.times.blocks
+        first, strict = self.times.blocks, self._as_checked()
+        start_s = time.monotonic() - self.times.as_checked_s
         while not self.times.wrong:
-            self._time_block()
+            self._time_block([next(strict), next(strict)])
             self.times.blocks += 1
             made = self.times.blocks - first
-            if rule.is_over(self.times, made, time.monotonic() - start):
+            took_s = time.monotonic() - self.times.as_checked_s - start_s
+            if rule.is_over(self.times, made, took_s):
                 break
 
-    def _time_block(self) -> None:
+    def _as_checked(self) -> Iterator[bool]:
+        """Choose in secret which halves of blocks are compared by the rules of checked calls.
+
+        One of the first `CERTAIN_HALVES` of a replicate is among them.
+        """
+        choices = self.pool.context.choices("as checked", self.times.case, self.times.blocks)
+        fits = self.times.moved_bytes <= MAX_AS_CHECKED_BYTES
+        certain = choices.randrange(CERTAIN_HALVES)
+        for half in itertools.count():
+            yield fits and (half == certain or choices.random() < AS_CHECKED_SHARE)
+
+    def _time_block(self, as_checked: list[bool]) -> None:
         # The order is random, because the first call after a pause is slower.
         choices = self.pool.context.choices("block", self.times.case, self.times.blocks)
-        strict = self.pool.context.choices("as checked", self.times.case, self.times.blocks)
-        fits = self.times.moved_bytes <= MAX_AS_CHECKED_BYTES
         first = self.names if choices.random() < 0.5 else self.names[::-1]
-        for order in (first, first[::-1]):
+        for order, strictly in zip((first, first[::-1]), as_checked, strict=True):
             while self.variations and choices.random() < VARIED_SHARE:
                 # In the order of the next timed calls. A candidate sees whether another call came
                 # between two of its own, and the order of timed calls is known.
                 self._time_half(order, choices, varied=True)
-            as_checked = fits and strict.random() < AS_CHECKED_SHARE
-            self._time_half(order, choices, varied=False, as_checked=as_checked)
+            self._time_half(order, choices, varied=False, as_checked=strictly)
 
     def _time_half(
         self, order: list[str], choices: random.Random, *, varied: bool, as_checked: bool = False

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from tilewright.evaluator.runners.cpu_runner import MIN_HELD
+from tilewright.wire.names import PEAKED
 
 HALF_TYPES = ("float16", "bfloat16")
 """Types of outputs for which calls that enter the ratio have inputs with uneven parts."""
@@ -18,8 +20,11 @@ MAX_HELD_BYTES = 16 << 20
 MAX_HELD = 6
 """Calls at most whose outputs their caller holds."""
 AS_CHECKED_SHARE = 0.2
-"""Share of timed calls that are compared by the rules of checked calls too. A case has at least 24
-calls. If a candidate omits work in all of them, the probability that none is compared is 0.5 %."""
+"""Share of timed calls that are compared by the rules of checked calls too. If a candidate omits
+work in all of 24 calls, the probability that none is compared is below 0.5 %."""
+CERTAIN_HALVES = 4
+"""First halves of the blocks of a replicate, one of which is compared so in any case: a slow case
+has no more."""
 MAX_AS_CHECKED_BYTES = 1 << 30
 """Bytes of inputs and outputs up to which a call is compared so. A device has no memory for the
 float64 oracle of larger ones next to the slots of timed inputs."""
@@ -36,13 +41,16 @@ def chosen_variations(choices: random.Random, usable: list[str]) -> list[str]:
     return choices.sample(usable, min(VARIATIONS_OF_CASE, len(usable)))
 
 
-def uneven(usable: list[str]) -> str:
+def uneven(usable: Sequence[str], *, peaked: bool = False) -> str:
     """Return the variation with uneven parts on which the reference can judge, or `nominal`.
+
+    With `peaked` it also accepts parts with a peak, if it accepts the full contrast.
 
     In 16-bit types rounding hides an eighth of a reduction over even values. Code that looks at
     some values, and does less where they are even, must save nothing in a call that counts.
     """
-    return next((name for name in usable if name.startswith("uneven_parts")), "nominal")
+    found = next((name for name in usable if name.startswith("uneven_parts")), "nominal")
+    return PEAKED if peaked and found == "uneven_parts" else found
 
 
 def most_held(output_bytes: int) -> int:

@@ -143,6 +143,8 @@ class CaseTimes:
     """Calls on input variations, which no ratio contains: variation and seconds."""
     launches: list[int] = field(default_factory=list)
     checked: int = 0
+    as_checked_s: float = 0.0
+    """Seconds of comparisons by the rules of checked calls, which no limit of timing contains."""
     blocks: int = 0
     replicate_starts: list[int] = field(default_factory=list)
     """The first block of each process replicate; empty: one replicate made them all."""
@@ -186,6 +188,7 @@ class CaseTimes:
             self.memory.record(answer, nominal=nominal)
         if compared:
             self.checked += 1
+            self.as_checked_s += answer.as_checked_s
             if nominal and answer.unchanged_bytes is not None:
                 self.memory.unchanged.append(answer.unchanged_bytes)
             if answer.wrong:

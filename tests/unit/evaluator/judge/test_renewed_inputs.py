@@ -14,6 +14,7 @@ from tests.unit.evaluator.judge.test_inputs import RAND, load, sampled
 from tilewright.evaluator.judge import renewed_inputs, variations
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+from tilewright.wire.names import PEAKED
 
 pytestmark = pytest.mark.usefixtures("problem_module")
 KINDS = {
@@ -167,7 +168,7 @@ def test_values_that_count_are_those_of_the_base(varied):
 def test_half_of_the_timed_calls_with_uneven_parts_have_a_peak():
     reference = load("torch.randn(4096)", "x * 2")
     sample = sampled(reference)
-    chosen = {"variation": "sign", "varied": False, "base": "uneven_parts"}
+    chosen = {"variation": "sign", "varied": False, "base": PEAKED}
 
     def largest(seed: int) -> float:
         assert renewed_inputs.renew(reference, sample, seed, 9, **chosen)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 import pytest
 import torch
 
@@ -63,12 +65,21 @@ def test_small_elements_that_are_left_out_are_wrong_in_a_call_that_counts_as_che
     assert seen(wrong, as_checked=True) == "values"
 
 
-def test_outputs_that_are_given_back_at_once_are_looked_at(judge):
-    judge.load(FUNCTION)
+def test_pages_of_an_output_that_nobody_wrote_are_reported(judge):
+    judge.load("""import torch
+def inputs(case, generator):
+    return torch.randn(8, generator=generator),
+def reference(x):
+    return torch.zeros(1 << 18)
+""")
     judge.map()
     judge.inputs(judge.sample(timed=True))
-    answer = judge.timed("candidate", torch.zeros(4, 8), dropped=[judge.calls + 1])
-    assert answer["ready_bytes"] == 0
+    pages = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    output = torch.frombuffer(pages, dtype=torch.float32)
+    given_back = {"dropped": [judge.calls + 1]}
+    assert judge.timed("candidate", output, **given_back)["ready_bytes"] == 1 << 20
+    output.fill_(0.0)
+    assert judge.timed("candidate", output)["ready_bytes"] == 0
 
 
 def test_inputs_of_varied_calls_are_judged_too(judge):

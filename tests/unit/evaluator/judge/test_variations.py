@@ -7,8 +7,21 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tilewright.evaluator.judge.variations import OFFSET, SCALE, _peak, is_structured, vary
-from tilewright.wire.names import INPUT_VARIATIONS, MOVED, allowed_variations
+from tilewright.evaluator.judge.variations import (
+    OFFSET,
+    PEAK_EXPONENT,
+    SCALE,
+    _peak,
+    is_structured,
+    vary,
+)
+from tilewright.wire.names import (
+    HIGHEST_PEAK,
+    INPUT_VARIATIONS,
+    MOVED,
+    PEAKED,
+    allowed_variations,
+)
 
 VARIED = INPUT_VARIATIONS[1:]
 
@@ -89,7 +102,7 @@ def test_a_uniform_sample_of_a_short_type_is_no_few_values(kind):
 def test_a_peak_of_any_length_holds_half_of_the_squares():
     lengths = set()
     for seed in range(40):
-        factors = _peak(torch.Size([1, 4096]), generator(seed)).reshape(-1)
+        factors = _peak(torch.Size([1, 4096]), generator(seed), highest=False).reshape(-1)
         inside = factors > 1
         length = int(inside.sum())
         if length:
@@ -99,14 +112,17 @@ def test_a_peak_of_any_length_holds_half_of_the_squares():
     assert len(lengths) > 6
 
 
-def test_only_thin_uneven_parts_have_a_peak_and_weak_ones_keep_their_range():
+def test_only_thin_peaked_parts_have_a_peak():
     value = torch.rand(4, 65536, generator=generator()) + 1
-    plain, peaked = (vary(value, "uneven_parts", generator(5), thin=thin) for thin in (False, True))
-    ratio = (peaked / plain).reshape(-1)
-    assert float(ratio.min()) == pytest.approx(1.0)
-    assert float(ratio.max()) > 1.5
-    weak = vary(value, "uneven_parts/2", generator(5), thin=True)
-    assert bool(((weak >= value.min()) & (weak <= value.max())).all())
+    plain = vary(value, "uneven_parts", generator(5))
+    assert torch.equal(vary(value, "uneven_parts", generator(5), thin=True), plain)
+    assert torch.equal(vary(value, PEAKED, generator(5)), plain)
+    for name in (PEAKED, HIGHEST_PEAK):
+        ratio = (vary(value, name, generator(5), thin=True) / plain).reshape(-1)
+        assert float(ratio.min()) == pytest.approx(1.0)
+        assert 1.5 < float(ratio.max()) <= 2**PEAK_EXPONENT * 1.001
+    assert float(ratio.max()) == pytest.approx(2**PEAK_EXPONENT)
+    assert torch.equal(vary(value[:0], PEAKED, generator(), thin=True), value[:0])
 
 
 def test_uneven_parts_differ_in_mean_and_scale_and_stay_positive():

@@ -14,11 +14,8 @@ from tilewright.evaluator.pipeline.correctness import (
     PARTS,
     SIGNED,
     SMALL_BYTES,
-    UNTIMED_VARIATIONS,
     _variations,
-    unchecked_variations,
 )
-from tilewright.records import CaseResult
 from tilewright.wire.names import INPUT_VARIATIONS
 
 Allowed = tuple[str, ...] | None
@@ -51,19 +48,6 @@ def test_large_inputs_get_uneven_parts_and_one_variation_of_either_kind():
     assert {variations[0] for variations in found} == {PARTS}
     assert {len(set(variations) & set(SIGNED)) for variations in found} == {1}
     assert len(found) == 18
-
-
-def test_timed_calls_may_get_the_variations_that_were_not_checked():
-    def record(case: str, variation: str, result: str = "pass") -> CaseResult:
-        return CaseResult(case=case, input_variation=variation, result=result)
-
-    seen = [record("one", "nominal"), record("one", "scale/4"), record("two", "sign")]
-    seen.append(record("one", "offset", "skipped"))
-    problem: Any = SimpleNamespace(input_variations=None)
-    found = unchecked_variations(problem, "one", seen)
-    assert set(found) == {*INPUT_VARIATIONS} - {*UNTIMED_VARIATIONS, "scale", "offset"}
-    problem = SimpleNamespace(input_variations=("nominal", "sign", "scale"))
-    assert unchecked_variations(problem, "one", seen) == ["sign"]
 
 
 @pytest.mark.parametrize("allowed", [("scale", "offset"), ("sign",), ()])
