@@ -20,7 +20,7 @@ KNOWN_SHARE = 1 / 8
 """Share of equal elements from which on a weight is no set of random numbers. In float8 e4m3, the
 coarsest format, the most frequent of many normal numbers has a share of 1/25."""
 MANY_ELEMENTS = 1 << 20
-"""Most elements of a weight that are compared."""
+"""Elements of a weight from which on only every n-th one is compared."""
 
 
 def resample(

@@ -40,7 +40,7 @@ FREED_S, FREED_POLL_S = 5.0, 0.1
 """Most seconds until the driver has freed the memory of ended processes, and between two looks."""
 STEADY_LOOKS = 4
 """Looks in a row that show the same use: processes that were just killed have freed nothing yet.
-Where all idle processes have ended, only the programs of others remain, and no look is enough."""
+Where all idle processes have ended, it waits until little memory is in use, or for `FREED_S`."""
 SAMPLE_OUTPUTS = 11
 """Memory of an input sample, as a multiple of its outputs (tests/unit/evaluator/judge)."""
 DOUBLE = 3
