@@ -1,8 +1,8 @@
 """Pages of a stopped process that hold something, and those that nobody has written.
 
 A fresh page reads as zeros, and its reader pays for them. Linux 6.7 tells pages of zeros from
-written ones (`PAGEMAP_SCAN`). Older kernels tell which pages are there. A page that was only read is
-there too, and so is a huge page of zeros on some kernels that can tell.
+written ones (`PAGEMAP_SCAN`). Older kernels tell which pages are there. A page that was only read
+is there too, and so is a huge page of zeros on some kernels that can tell.
 """
 
 from __future__ import annotations
