@@ -37,6 +37,8 @@ class RunnerRole:
         """Descriptor of the runner's memory."""
         self.maps = -1
         """Descriptor of how it is mapped."""
+        self.pages = -1
+        """Descriptor of its pages."""
         if mapped:
             assert self.map().kind == "mapped"
 
@@ -44,7 +46,7 @@ class RunnerRole:
         """Have the runner make memory for inputs, and share the sync page."""
         frame = self.role.ask("map", {"inputs": size}, fds=(self.page.fd, self.page.go_on))
         if frame.fds:
-            self.memory, self.maps = frame.fds
+            self.memory, self.maps, self.pages = frame.fds
         if frame.kind == "mapped":
             self.base = frame.fields["base"]
             self.inputs = (ctypes.c_char * size).from_address(self.base)
@@ -148,6 +150,6 @@ class RunnerRole:
         os.close(self.page.fd)
         os.close(self.page.go_on)
         os.close(self.page._go_on_writer)
-        for fd in (self.memory, self.maps):
+        for fd in (self.memory, self.maps, self.pages):
             if fd >= 0:
                 os.close(fd)

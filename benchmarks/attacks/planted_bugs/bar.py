@@ -28,6 +28,7 @@ from benchmarks.attacks.planted_bugs import (
     problem_code,
     shared_device,
     supervisor,
+    timed_calls,
     timing,
     weights,
 )
@@ -39,6 +40,7 @@ BUGS = (
     *precision.PRECISION,
     *calls.BUGS,
     *timing.BUGS,
+    *timed_calls.TIMED_CALLS,
     *shared_device.BUGS,
     *supervisor.BUGS,
     *gpu.BUGS,

@@ -74,7 +74,7 @@ def test_more_memory_for_inputs_keeps_descriptors_address_and_values():
     assert larger[-1] == b"\0"
     bare.close()
 
-    assert (len(first.fds), second.fds) == (2, ())
+    assert (len(first.fds), second.fds) == (3, ())
     assert read(first, Mapped).base == read(second, Mapped).base > 0
 
 

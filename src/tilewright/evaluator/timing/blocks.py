@@ -107,7 +107,7 @@ class CaseTimer:
         """Return a timer with an input sample of its own, which adds to `times`."""
         sample = pool.judge.sample(case, "nominal", TIMED_REPEAT, timed=True)
         layout = sample.layout
-        times.size, times.is_random = _size_of(sample), layout.random
+        times.size = _size_of(sample)
         slots = SLOTS if SLOTS * sample.slot_bytes <= MAX_RING_BYTES else 2
         usable = pool.usable_variations.get(case.name, [])
         variations = chosen_variations(pool.context.choices(VARIATIONS_KEY, case.name), usable)
@@ -154,7 +154,8 @@ class CaseTimer:
             runner.forbid_processes()
         if not self.times.on_device:
             ours, theirs = (self.pool.runners[name] for name in ("candidate", self.names[0]))
-            self.times.empty_call_s = max(self.times.empty_call_s, ours.empty_call_s)
+            harness = self.times.harness
+            harness.empty_call_s = max(harness.empty_call_s, ours.empty_call_s)
             ready = ready_bytes(ours, theirs, self.times.size.output_bytes)
             self.times.memory.ready_bytes.append(ready)
         if isinstance(self.clock, CudaEventClock):
@@ -164,12 +165,12 @@ class CaseTimer:
         """Time blocks in the present processes until their part of the interval is narrow."""
         rule = StopRule(self.plan, planned, self.calibration, self.names[:-1])
         first, strict = self.times.blocks, self._as_checked()
-        start_s = time.monotonic() - self.times.as_checked_s
+        start_s = time.monotonic() - self.times.harness.as_checked_s
         while not self.times.wrong:
             self._time_block([next(strict), next(strict)])
             self.times.blocks += 1
             made = self.times.blocks - first
-            took_s = time.monotonic() - self.times.as_checked_s - start_s
+            took_s = time.monotonic() - self.times.harness.as_checked_s - start_s
             if rule.is_over(self.times, made, took_s):
                 break
 
@@ -314,4 +315,4 @@ def time_uncontended(
 def _size_of(sample: InputSampleInfo) -> CallSize:
     layout = sample.layout
     moved = layout.size + layout.output_bytes
-    return CallSize(moved, sample.input_shapes(), layout.output_bytes)
+    return CallSize(moved, sample.input_shapes(), layout.output_bytes, layout.random)

@@ -115,7 +115,7 @@ class CandidateMemory:
 
 @dataclass(frozen=True)
 class CallSize:
-    """The size of a call's arguments and results."""
+    """The size and the kind of a call's arguments and results."""
 
     moved_bytes: int = 0
     """Bytes of the inputs and outputs."""
@@ -123,6 +123,18 @@ class CallSize:
     """Shapes of the tensors among the arguments, in order."""
     output_bytes: int = 0
     """Bytes of the outputs alone."""
+    is_random: bool = False
+    """Whether outputs depend on the forward seed, which a runner knows before its call."""
+
+
+@dataclass
+class HarnessTimes:
+    """Seconds of tilewright's own work."""
+
+    empty_call_s: float = 0.0
+    """A call of the candidate's runner that does nothing, on a CPU."""
+    as_checked_s: float = 0.0
+    """All comparisons by the rules of checked calls, which no limit of timing contains."""
 
 
 @dataclass
@@ -142,9 +154,6 @@ class CaseTimes:
     varied: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """Calls on input variations, which no ratio contains: variation and seconds."""
     launches: list[int] = field(default_factory=list)
-    checked: int = 0
-    as_checked_s: float = 0.0
-    """Seconds of comparisons by the rules of checked calls, which no limit of timing contains."""
     blocks: int = 0
     replicate_starts: list[int] = field(default_factory=list)
     """The first block of each process replicate; empty: one replicate made them all."""
@@ -153,10 +162,7 @@ class CaseTimes:
     size: CallSize = CallSize()
     on_device: bool = False
     """Whether the times are device times by the judge's clock, not a caller's."""
-    is_random: bool = False
-    """Whether outputs depend on the forward seed, which a runner knows before its call."""
-    empty_call_s: float = 0.0
-    """Seconds of the candidate's runner for a call that does nothing, on a CPU."""
+    harness: HarnessTimes = field(default_factory=HarnessTimes)
     gpu: GpuReadings = field(default_factory=GpuReadings)
 
     @classmethod
@@ -187,8 +193,7 @@ class CaseTimes:
         if own:
             self.memory.record(answer, nominal=nominal)
         if compared:
-            self.checked += 1
-            self.as_checked_s += answer.as_checked_s
+            self.harness.as_checked_s += answer.as_checked_s
             if nominal and answer.unchanged_bytes is not None:
                 self.memory.unchanged.append(answer.unchanged_bytes)
             if answer.wrong:
@@ -244,7 +249,7 @@ def undetectable_work_s(times: CaseTimes, baseline: str) -> float:
         excess = max(bootstrap.quantile(ours, 0.25) - usual, 0.0)
     forgiven = UNTIMED_FLOOR_S + UNTIMED_SHARE * _usual_untimed_cpu(times)
     credit = UNDETECTABLE_S if is_short(times, baseline) else 0.0
-    return min(excess, forgiven) + max(credit, times.empty_call_s)
+    return min(excess, forgiven) + max(credit, times.harness.empty_call_s)
 
 
 def _usual_untimed_cpu(times: CaseTimes) -> float:

@@ -85,7 +85,7 @@ def _before_call_s(times: CaseTimes) -> float:
         return 0.0
     unchanged = times.memory.unchanged
     work_s = bootstrap.median(unchanged) / SLOW_FILL_BYTES_PER_S if unchanged else 0.0
-    if times.is_random:
+    if times.size.is_random:
         work_s = math.inf
     return min(max(bootstrap.median(used), 0.0), work_s)
 

@@ -83,7 +83,7 @@ def test_they_deny_a_gain_and_show_no_loss(ratio, outputs):
 
 def before_calls(unchanged: int, *, is_random: bool = False) -> CaseTimes:
     made = times([2e-3] * 40, [1e-3] * 40, outside=[BESIDE_S] * 40)
-    made.memory.unchanged, made.is_random = [unchanged] * 20, is_random
+    made.memory.unchanged, made.size = [unchanged] * 20, CallSize(is_random=is_random)
     return made
 
 
