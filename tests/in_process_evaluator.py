@@ -221,6 +221,9 @@ class ThreadChild:
     def is_stopped(self) -> bool:
         return self.stands_still
 
+    def payload_is_runnable(self) -> bool:
+        return False
+
     def payload_hides(self) -> bool:
         return False
 

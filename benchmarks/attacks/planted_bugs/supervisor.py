@@ -260,8 +260,8 @@ HOUSEKEEPING = (
         ),
         (
             "the deadline of a timed call is not enforced",
-            "if time.monotonic() > limit:",
-            "if limit < 0:",
+            "if limit.is_over():",
+            "if limit.at < 0:",
             "test_an_answer_after_its_deadline_is_a_timeout",
         ),
         (

@@ -121,7 +121,11 @@ class Mute:
     def __init__(self, resident: int = 0) -> None:
         ours, self._theirs = socket.socketpair()
         self.channel = Channel(ours)
-        self.tree = SimpleNamespace(cpu_s=lambda: 0.0, payload_hides=lambda: False)
+        self.tree = SimpleNamespace(
+            cpu_s=lambda: 0.0,
+            payload_hides=lambda: False,
+            payload_is_runnable=lambda: False,
+        )
         self.memory = SimpleNamespace(
             excess=lambda allowed: resident if resident > allowed else None
         )

@@ -154,6 +154,10 @@ class ProcessTree:
         """Tell whether no thread of them runs, or can."""
         return all(_all_in(pid, _STOPPED) for pid in self.pids)
 
+    def payload_is_runnable(self) -> bool:
+        """Tell whether the payload's first thread runs, or would run if it had a core."""
+        return any(_state(f"/proc/{pid}/stat") == b"R" for pid in self.pids[:1])
+
     def payload_hides(self) -> bool:
         """Tell whether the payload's first thread has ended and others live on.
 

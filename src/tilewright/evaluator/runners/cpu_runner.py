@@ -13,6 +13,7 @@ from tilewright.evaluator.processes import process_tree
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.process_tree import waited_s as own_waited_s
 from tilewright.evaluator.runners.build_requests import BuildRequests
+from tilewright.evaluator.runners.call_limit import CallLimit
 from tilewright.evaluator.runners.cpu_accounting import CallReadings, CallTiming, call_s
 from tilewright.evaluator.runners.messages import (
     Addresses,
@@ -220,7 +221,7 @@ class Runner:
         """
         self._sequence += 1
         sequence, flags, tree = self._sequence, self.page.flags, self.child.tree
-        limit = time.monotonic() + self.call_timeout_s
+        limit = CallLimit(tree, self.call_timeout_s)
         wait_s = self.call_timeout_s
         held = {"held": self.held, "sequence": sequence, "wait_s": wait_s}
         self._send("arm", {**fields, **held})
@@ -285,13 +286,13 @@ class Runner:
         """Let the runner start processes again."""
         self.child.allow_processes()
 
-    def _spin(self, flag: int, sequence: int, limit: float) -> None:
+    def _spin(self, flag: int, sequence: int, limit: CallLimit) -> None:
         while not self.page.spin(flag, sequence):
             if self._poll.poll(0) and self.page.flags[flag] != sequence:
                 # A frame before completion: an error of the candidate, or its end.
-                frame = self.receive(limit)
+                frame = self.receive(limit.at)
                 raise self._forged(f"{frame.kind!r} before the call was done")
-            if time.monotonic() > limit:
+            if limit.is_over():
                 raise self.late()
             self._watch()
             self.page.pause()

@@ -35,6 +35,7 @@ from tilewright.evaluator.judge_client.messages import (
     TimedAnswer,
 )
 from tilewright.evaluator.runners.build_requests import BuildRequested
+from tilewright.evaluator.runners.call_limit import CallLimit
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.host_call import EMPTY_CALL
 from tilewright.evaluator.runners.messages import EvaluationEnded, Mapped, Result, Traced
@@ -117,7 +118,7 @@ class GpuRunner(Runner):
         It lasts from the release until the runner reports that its device has finished. Because
         the report is the runner's own, no ratio is computed from it.
         """
-        limit, flags = time.monotonic() + self.call_timeout_s, self.page.flags
+        limit, flags = CallLimit(self.child.tree, self.call_timeout_s), self.page.flags
         flags[sync_page.DONE] = 0
         self._send("wait", {**fields, "sequence": sequence, "wait_s": self.call_timeout_s})
         self._spin(sync_page.READY, sequence, limit)

@@ -20,6 +20,7 @@ import pytest
 
 from tests.in_process_evaluator import InProcessEvaluator, ThreadChild
 from tilewright.evaluator.runners import cpu_runner
+from tilewright.evaluator.runners.call_limit import CallLimit
 from tilewright.evaluator.runners.cpu_accounting import MAX_EMPTY_CALL_S, MIN_CALL_S
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.messages import (
@@ -270,7 +271,11 @@ def test_an_address_outside_user_memory_is_refused(model, fields, address):
 def connected() -> tuple[Runner, Channel]:
     """Return a runner without a process, and the other end of its channel."""
     ours, theirs = socket.socketpair()
-    tree = SimpleNamespace(cpu_s=lambda: 0.0, payload_hides=lambda: False)
+    tree = SimpleNamespace(
+        cpu_s=lambda: 0.0,
+        payload_hides=lambda: False,
+        payload_is_runnable=lambda: False,
+    )
     memory = SimpleNamespace(excess=lambda _: None)
     child: Any = SimpleNamespace(
         channel=Channel(ours), tree=tree, memory=memory, kill=ours.close, closed=False
@@ -357,7 +362,7 @@ def test_a_supervisor_without_a_core_of_its_own_sleeps_while_its_runner_works():
     done = threading.Timer(0.4, lambda: runner.page.flags.__setitem__(sync_page.DONE, 1))
     done.start()
     used_s = time.thread_time()
-    runner._spin(sync_page.DONE, 1, time.monotonic() + 20)
+    runner._spin(sync_page.DONE, 1, CallLimit(runner.child.tree, 20.0))
     assert time.thread_time() - used_s < 0.2
     done.join()
     runner.close()
