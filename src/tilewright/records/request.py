@@ -117,8 +117,8 @@ class Limits(Record):
     load_s: float = Field(default=30.0, gt=0)
     """Most seconds until the candidate is imported and constructed."""
     call_timeout_s: float = Field(default=20.0, gt=0)
-    """Most seconds of one call. On a GPU the first call of a process or a case has three times as
-    long."""
+    """Most seconds of one call, three times as many if other processes keep the core that it needs.
+    On a GPU the first call of a process or a case has three times as long."""
     exit_s: float = Field(default=2.0, gt=0)
     """Most seconds until the process has ended after the last call; more than 2 count as 2."""
     total_timeout_s: float = Field(default=300.0, gt=0)
