@@ -104,8 +104,8 @@ class WeightLoader:
         held = [set(self._runners[name].mapping.values()) for name in message.runners]
         common = set(self._fresh).intersection(*held)
         lacking = sorted(set(self._fresh) - common)
-        # What is known before the module is built changes in any case: a default that does nothing
-        # may not be skipped, nor may the zeros of a sparse weight.
+        # The judge also changes weights whose values an author knows before the module is built.
+        # Otherwise a candidate could skip the zeros of a sparse weight, or a bias of zeros.
         known = self._known_before(lacking)
         self._applied = {
             name: value for name, value in self._fresh.items() if name in common or name in known

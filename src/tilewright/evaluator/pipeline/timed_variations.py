@@ -30,7 +30,8 @@ def choose_variations(session: EvaluationSession, cases: Sequence[Case]) -> None
     for case in cases:
         usable = session.runners.usable_variations.setdefault(case.name, [])
         usable += _accepted(session, case, usable, late_at)
-        if session.observations.correctness.half_outputs[case.name] and uneven(usable) == PARTS:
+        half = session.observations.correctness.half_outputs.get(case.name, False)
+        if half and uneven(usable) == PARTS:
             reason = session.judge.refusal(case, HIGHEST_PEAK)
             if reason:
                 _record(session, case, HIGHEST_PEAK, reason)
