@@ -5,7 +5,7 @@
 # With GPUS each has a GPU, its share of the cores, and a folder in $OUT; a semicolon is another
 # command on the same GPU (liger-kernel's wheel lies in .whl/liger, KernelBench's problems in .data).
 # LIMIT seconds after the start no command begins, and those that run are stopped within 25 s.
-# A command that begins with `bash` or `python3` runs as it is, any other is a part of benchmarks.gpu:
+# A command that begins with `bash`, `python3` or `env` runs as it is, any other is a part of benchmarks.gpu:
 #   GPUS=2 bash benchmarks/device_bars.sh "faults" "liger; memory; aa --seconds 60"
 #   GPUS=2 SHARDS=2 bash benchmarks/device_bars.sh "aa --seconds 500" "aa --seconds 500"
 set -u
@@ -16,7 +16,7 @@ parts() {  # GPU, parts of `python3 -m benchmarks.gpu` with a semicolon between
     while read -r -d ';' each; do
         each=${each# } began=$SECONDS
         case $each in
-        bash\ * | python3\ *) command=$each ;;
+        bash\ * | python3\ * | env\ *) command=$each ;;
         *) command="python3 -m benchmarks.gpu $each" ;;
         esac
         number=$((number + 1)) left=$((${LIMIT:-540} - SECONDS))

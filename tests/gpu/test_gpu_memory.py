@@ -66,5 +66,5 @@ def test_supervisors_that_keep_memory_cost_no_evaluation_its_verdict(tmp_path):
         [label.detail for label in report.labels if label.name == "device_shared"]
         for report in (*reports, greedy, hopeless)
     ]
-    assert shared == [[]] * 5
+    assert shared == [[]] * 5, shared
     assert (tmp_path / FILE).exists()

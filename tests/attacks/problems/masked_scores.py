@@ -12,5 +12,5 @@ def inputs(case, generator):
 
 
 def reference(q, k):
-    hidden = torch.ones(q.shape[0], k.shape[0], dtype=torch.bool).triu(1)
+    hidden = torch.ones(q.shape[0], k.shape[0], dtype=torch.bool, device=q.device).triu(1)
     return (q @ k.T).masked_fill(hidden, float("-inf"))
