@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import ExitStack
 
+import psutil
 import pytest
 
 from benchmarks.gpu.requests import DEVICE, request
@@ -43,15 +45,31 @@ def judged(local: LocalExecutor, problem_bytes: int, candidate_bytes: int) -> Ev
     return local.evaluate(request(problem, candidate, "memory"))
 
 
+def processes_on_device() -> list[str]:
+    """Return what each process on the device holds, its age and its command, for a failed test."""
+    words = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader"]
+    shown = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+    found = []
+    for line in shown:
+        pid = int(line.split(",")[0])
+        command = " ".join(psutil.Process(pid).cmdline()) if psutil.pid_exists(pid) else "ended"
+        found.append(f"{line}: {command[:200]}")
+    return found
+
+
 def test_supervisors_that_keep_memory_cost_no_evaluation_its_verdict(tmp_path):
     found = conditions(find_device(DEVICE).uuid)
     assert found is not None
     assert found.total_bytes is not None
     # Judge and two runners take 0.7 of the device; a cached baseline keeps a quarter of it.
     large = found.total_bytes // 5
+    print("before:", found.used_bytes, processes_on_device())
     with ExitStack() as stack:
         workers = [stack.enter_context(LocalExecutor(tmp_path)) for _ in range(3)]
-        reports = [judged(worker, large, large) for worker in workers]
+        reports = []
+        for worker in workers:
+            reports.append(judged(worker, large, large))
+            print("after a report:", processes_on_device())
         # Nothing tells that this candidate needs more than the problem. Beside one cached baseline
         # it does not fit, whatever the number of replicates was.
         greedy = judged(workers[0], 1 << 20, 4 * large)
