@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.evaluator.devices.device_processes import Strangers
 from tilewright.evaluator.devices.nvml import Conditions
 from tilewright.evaluator.devices.recorded_environment import read_by_device, write_for_device
 
@@ -30,7 +31,9 @@ class MemoryAccount:
     others_bytes: int = 0
     """Bytes that neither this evaluation nor our own idle processes hold."""
     stranger_bytes: int = 0
-    """Bytes of `others_bytes` that no supervisor of this user holds."""
+    """Bytes in use that no supervisor of this user holds."""
+    strangers: Strangers | None = None
+    """Who holds them, where the driver says; else they are estimated."""
     known: bool = False
     """Whether the need was known before the judge had measured the problem."""
     estimated_bytes: int = 0

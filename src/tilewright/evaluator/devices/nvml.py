@@ -76,6 +76,19 @@ def conditions(uuid: str) -> Conditions | None:
     )
 
 
+def device_processes(uuid: str) -> dict[int, int]:
+    """Return the bytes of the GPU of this UUID that each process holds, by its number.
+
+    It is empty where the driver does not answer, and lacks processes of which it tells no size.
+    """
+    nvml = _library()
+    device = nvml and _read(nvml, "nvmlDeviceGetHandleByUUID", uuid)
+    if device is None:
+        return {}
+    found = _read(nvml, "nvmlDeviceGetComputeRunningProcesses", device) or []
+    return {item.pid: item.usedGpuMemory for item in found if item.usedGpuMemory is not None}
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a GPU is set up; `None` where the driver does not say."""

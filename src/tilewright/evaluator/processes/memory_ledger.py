@@ -68,6 +68,10 @@ class MemoryLedger:
                     found[path.name] = int(file.read(NUMBER_BYTES) or b"0")
         return found
 
+    def supervisors(self) -> set[int]:
+        """Return the numbers of the processes of all living supervisors, this one's too."""
+        return {int(name.partition("-")[0]) for name in (self.name, *self.others())}
+
     def _remove(self, name: str) -> None:
         for path in (self._folder / name, self._request(name)):
             path.unlink(missing_ok=True)

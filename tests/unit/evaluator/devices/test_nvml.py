@@ -8,7 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from tilewright.evaluator.devices import nvml
-from tilewright.evaluator.devices.nvml import Conditions, Settings, conditions, device_settings
+from tilewright.evaluator.devices.nvml import (
+    Conditions,
+    Settings,
+    conditions,
+    device_processes,
+    device_settings,
+)
 
 
 class FakeError(Exception):
@@ -43,6 +49,10 @@ class FakePackage:
                 "nvmlDeviceGetMigMode": [0, 0],
                 "nvmlDeviceGetMaxClockInfo": 1980,
                 "nvmlDeviceGetApplicationsClock": self.clock,
+                "nvmlDeviceGetComputeRunningProcesses": [
+                    SimpleNamespace(pid=11, usedGpuMemory=3 << 30),
+                    SimpleNamespace(pid=12, usedGpuMemory=None),
+                ],
             }[name]
 
         return answer
@@ -91,3 +101,11 @@ def test_the_package_reports_how_a_gpu_is_set_up(clock, locked, monkeypatch):
     assert device_settings("GPU-of-nobody") is None
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert device_settings("GPU-aa") is None
+
+
+def test_processes_are_listed_with_what_they_hold(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", FakePackage())
+    assert device_processes("GPU-aa") == {11: 3 << 30}
+    assert device_processes("GPU-of-nobody") == {}
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert device_processes("GPU-aa") == {}
