@@ -211,6 +211,15 @@ def test_a_random_problem_is_not_judged_unless_the_stream_is_reproduced(bench):
     assert isinstance(report.outcome, Unjudged)
     assert report.outcome.reason == "nondeterministic_reference"
 
+    kept = "import torch\nlast = {}\ndef work(x):\n    if x.shape not in last:\n"
+    kept += "        last[x.shape] = torch.nn.functional.dropout(x, 0.5)\n"
+    kept += "    return last[x.shape]\n"
+    # Five elements may agree by chance.
+    large = dropout.replace('{"name": "small", "n": 5}, ', "").replace("(1, 5000)", "(500, 5000)")
+    report = bench.judge(request(kept, large))
+    assert isinstance(report.outcome, Incorrect), report.outcome
+    assert report.outcome.message.startswith("the outputs are those of an earlier call")
+
 
 def test_without_a_required_layer_no_candidate_runs(bench):
     marker = bench.host.home / "ran"

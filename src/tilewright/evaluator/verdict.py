@@ -74,6 +74,8 @@ class CorrectnessObservations:
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
     misplaced: list[OutputMemory] = field(default_factory=list)
+    unreproduced: Outcome | None = None
+    """That of the first call whose outputs are not those of a reference that draws."""
 
     def record_nominal(self, sample: InputSampleInfo) -> None:
         """Add the form of a nominal call of a declared case: hidden sizes stay secret."""

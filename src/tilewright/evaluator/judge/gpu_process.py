@@ -167,7 +167,7 @@ class DeviceJudge(process.Judge):
         # The supervisor sends nothing before the answer, unless it abandons the call.
         seconds = self.launch_gate.wait(message.wait_s, self.compilation.has_request)
         if seconds is None or message.sample is None:
-            return messages.TimedAnswer("", "", None, [], [], seconds)
+            return messages.TimedAnswer("", "", None, [], [], seconds=seconds)
         ready = self._ready_bytes(message) if message.compare else None
         return replace(super().finish_timed(message), seconds=seconds, ready_bytes=ready)
 

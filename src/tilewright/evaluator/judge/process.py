@@ -24,6 +24,7 @@ from tilewright.evaluator.judge import (
     soundness,
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare
+from tilewright.evaluator.judge.earlier_outputs import EarlierOutputs
 from tilewright.evaluator.judge.ignored_inputs import fill_ignored
 from tilewright.evaluator.judge.index_ties import are_ties
 from tilewright.evaluator.judge.inputs import InputSample
@@ -84,6 +85,7 @@ class Judge:
         self.writable: set[int] = set()
         self.nominal_errors = NominalErrors()
         self.unchanged = UnchangedOutputs()
+        self.earlier = EarlierOutputs()
 
     def handlers(self) -> dict[type[Request[Any]], Callable[[Any], Answer]]:
         """Return the method that answers each request."""
@@ -146,6 +148,7 @@ class Judge:
             self.samples.pop(name, None)
         if message.everything:
             self.samples.clear()
+            self.earlier = EarlierOutputs()
         self.snapshots.clear()
         return Done()
 
@@ -226,7 +229,7 @@ class Judge:
                 compare_outputs = partial(self._compare, sample)
                 again = compare_again(self.reference, sample, outputs, compare_outputs)
                 difference, worst = again or (difference, worst)
-        return _answer(difference, worst)
+        return self.earlier.marked(_answer(difference, worst), sample, outputs)
 
     def _compare(
         self, sample: InputSample, outputs: list[torch.Tensor | None]

@@ -322,6 +322,8 @@ class CallAnswer(Answer):
     """Inputs that the call changed and that it may not change."""
     misplaced: list[OutputMemory]
     """Memory in which an output lies although the caller could not keep it there."""
+    repeated: bool = False
+    """Whether wrong outputs for a random reference are those of an earlier call."""
 
 
 class TimedAnswer(CallAnswer):

@@ -52,6 +52,8 @@ def check_correctness(session: EvaluationSession) -> None:
                     _check_sample(session, case, "nominal", trial)
         else:
             _check_strictly(session)
+        if session.observations.correctness.unreproduced is not None:
+            raise EvaluationEnded(session.observations.correctness.unreproduced)
         runner.judged = True
         keep_call_shapes(session, session.observations.correctness.calls)
         if official and session.runners.problem.is_module:
@@ -183,16 +185,33 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     detail = answer.message or ("; ".join(answer.mutated) and f"overwrote {answer.mutated}")
     if answer.wrong:
         cases.append(_record(sample, "fail", detail))
-        if _leaves_half_range(session, sample):
-            text = "right on nominal inputs, wrong where values leave the range of float16"
-            session.add_label(LabelName.HALF_PRECISION, text)
-        session.judge.forget(sample)
-        raise EvaluationEnded(_wrong(sample, origin, answer))
+        _end_wrong(session, sample, origin, answer)
+        return layout.size
     cases.append(_record(sample, "pass", detail, answer.error))
     if layout.variation not in UNTIMED_VARIATIONS:
         pool.usable_variations.setdefault(case.name, []).append(layout.variation)
     session.judge.forget(sample)
     return layout.size
+
+
+def _end_wrong(
+    session: EvaluationSession, sample: InputSampleInfo, origin: InputOrigin, answer: CallAnswer
+) -> None:
+    """End the evaluation with a wrong output, unless only random numbers may be others.
+
+    Then a later call may show that the candidate draws none.
+
+    Raises:
+        EvaluationEnded: the output is wrong, or cannot be judged.
+    """
+    if _leaves_half_range(session, sample):
+        text = "right on nominal inputs, wrong where values leave the range of float16"
+        session.add_label(LabelName.HALF_PRECISION, text)
+    session.judge.forget(sample)
+    outcome, seen = _wrong(sample, origin, answer), session.observations.correctness
+    if getattr(outcome, "reason", None) != UnjudgedReason.NONDETERMINISTIC_REFERENCE:
+        raise EvaluationEnded(outcome)
+    seen.unreproduced = seen.unreproduced or outcome
 
 
 def _is_last(session: EvaluationSession, case: Case, variation: str, repeat: int) -> bool:
@@ -236,23 +255,25 @@ def _wrong(
     sample: InputSampleInfo, origin: InputOrigin, answer: CallAnswer
 ) -> Unjudged | Incorrect:
     where, layout = f"{sample.case}, {sample.variation}", sample.layout
-    if layout.stateful and answer.wrong in (IncorrectKind.VALUES, IncorrectKind.NONFINITE):
+    other_values = answer.wrong in (IncorrectKind.VALUES, IncorrectKind.NONFINITE)
+    if layout.stateful and other_values:
         message = (
             f"{where}: the reference answers the same inputs and seed differently from call to "
             "call, and the candidate differs from it: a kept state cannot be compared"
         )
         return Unjudged(reason=UnjudgedReason.STATEFUL_REFERENCE, message=message)
-    if layout.random and answer.wrong in (IncorrectKind.VALUES, IncorrectKind.NONFINITE):
+    if layout.random and other_values and not answer.repeated:
         message = (
             f"{where}: the reference draws random numbers and the candidate does not reproduce "
             "the stream of the public forward seed"
         )
         return Unjudged(reason=UnjudgedReason.NONDETERMINISTIC_REFERENCE, message=message)
+    again = "the outputs are those of an earlier call; " if answer.repeated else ""
     return Incorrect(
         kind=answer.wrong,
         case=where,
         inputs=origin,
-        message=answer.message,
+        message=f"{again}{answer.message}",
         error_over_tolerance=answer.error,
     )
 

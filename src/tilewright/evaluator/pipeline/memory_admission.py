@@ -18,22 +18,22 @@ from tilewright.evaluator.devices.device_memory import (
     record_need,
     shortage,
 )
-from tilewright.evaluator.devices.device_processes import strangers
-from tilewright.evaluator.devices.nvml import Conditions, conditions, device_processes
+from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured
 from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.pipeline.strangers import (
+    OTHER_PROGRAM_BYTES,
+    label_strangers,
+    note_strangers,
+)
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.idle import MAX_CACHED_RUNNERS
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.records import Failed, Outcome, Unjudged
-from tilewright.records.codes import FailureReason, LabelName, UnjudgedReason
+from tilewright.records.codes import FailureReason, UnjudgedReason
 
-OTHER_PROGRAM_BYTES = 1 << 30
-"""Device memory in use from which another program must be running; an idle driver uses less."""
-SHOWN_STRANGERS = 3
-"""Processes of other programs that a label names, the largest first."""
 ROOM_S = 10.0
 """Seconds that other supervisors have to release memory before an evaluation starts without it."""
 ALONE_S = 120.0
@@ -73,7 +73,7 @@ def admit(session: EvaluationSession, details: list[str]) -> None:
     if need is not None:
         session.memory.known = True
         _make_room(session, need)
-    _label_strangers(session)
+    label_strangers(session)
 
 
 def _note_start(session: EvaluationSession, found: Conditions | None) -> None:
@@ -82,26 +82,7 @@ def _note_start(session: EvaluationSession, found: Conditions | None) -> None:
     memory.before, memory.own_bytes = found, 0 if idle is None else idle.held_bytes
     used = (found.used_bytes if found else None) or 0
     memory.others_bytes = max(used - host.held_bytes, 0)
-    siblings = sum(host.ledger.others().values()) if host.ledger else 0
-    memory.stranger_bytes = max(memory.others_bytes - siblings, 0)
-    if host.ledger is not None and memory.stranger_bytes > OTHER_PROGRAM_BYTES:
-        # Supervisors publish estimates, and only of what idles: the driver's list is exact.
-        held, supervisors = device_processes(host.device.uuid), host.ledger.supervisors()
-        memory.strangers = strangers(held, used, supervisors)
-        if memory.strangers is not None:
-            memory.stranger_bytes = memory.strangers.held_bytes
-
-
-def _label_strangers(session: EvaluationSession) -> None:
-    """Label a program on the device that is no evaluation of this user."""
-    found, memory = session.memory.before, session.memory
-    if found is not None and memory.stranger_bytes > OTHER_PROGRAM_BYTES:
-        busy = found.busy_percent or 0
-        detail = f"{memory.stranger_bytes >> 20} MiB of its memory were in use before we began"
-        seen = memory.strangers.seen[:SHOWN_STRANGERS] if memory.strangers else ()
-        detail = "; ".join([f"{detail}, {busy} % busy", *seen])
-        session.add_label(LabelName.DEVICE_SHARED, detail)
-        session.context.emit("waiting", {"message": f"another program is on the device: {detail}"})
+    note_strangers(session, used)
 
 
 def has_room(session: EvaluationSession) -> bool:

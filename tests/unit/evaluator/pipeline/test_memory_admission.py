@@ -6,25 +6,21 @@ file exists, and what needs much memory raises as torch does on a GPU.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.in_process_evaluator import ROOT, InProcessEvaluator, a_request
+from tests.in_process_evaluator import ROOT, a_request
+from tests.shared_device import GIB, HONEST, PROBLEM, TOTAL, WORK
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES, known_need, record_need
 from tilewright.evaluator.devices.nvml import Conditions
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured
-from tilewright.evaluator.pipeline import memory_admission, session
+from tilewright.evaluator.pipeline import memory_admission
 from tilewright.evaluator.pipeline.memory_admission import (
     admit,
     admit_estimated,
@@ -34,81 +30,17 @@ from tilewright.evaluator.pipeline.memory_admission import (
     has_room,
     note_use,
 )
-from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.idle import IdleJudge, RunnerCache
-from tilewright.evaluator.processes.memory_ledger import DeviceCrowded, MemoryLedger
-from tilewright.evaluator.processes.prefork import lease_folder
+from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.baselines import baseline_failed
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import EvalReport, Failed
 from tilewright.records.codes import FailureReason, Stage
 
-GIB = 1 << 30
-TOTAL = 80 * GIB
-SIBLING = """
-import sys, time
-from pathlib import Path
-from tilewright.evaluator.processes.memory_ledger import MemoryLedger
-
-ledger, memory = MemoryLedger(sys.argv[1]), Path(sys.argv[2])
-memory.touch()
-ledger.publish(int(sys.argv[3]))
-print("up", flush=True)
-while True:
-    if sys.argv[4] == "answers" and ledger.release_requested:
-        memory.unlink()
-        ledger.answer()
-    time.sleep(0.005)
-"""
-PROBLEM = """import os
-import torch
-
-CASES = [{"name": "one", "n": 16}]
-
-
-def inputs(case, generator):
-    return (torch.rand(case["n"], 8, generator=generator),)
-
-
-def reference(x):
-    return x * 2 + 1
-"""
 CHECK = """    if os.path.exists("MEMORY"):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 40 GiB")
 """
 ALWAYS = '    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 400 GiB")\n'
-WORK = """import os
-import torch
-
-
-def work(x):
-CHECK    return x * 2 + 1
-"""
-HONEST = WORK.replace("CHECK", "")
-Start = Callable[..., Path]
-
-
-@pytest.fixture
-def shared(evaluator: InProcessEvaluator, tmp_path: Path) -> Iterator[Start]:
-    """Give the evaluator a device that others share; start such others."""
-    lease, running = f"test-{tmp_path.name}-{id(evaluator)}", list[subprocess.Popen[bytes]]()
-    evaluator.ledger = MemoryLedger(lease)
-
-    def start(held: int = 40 * GIB, how: str = "answers") -> Path:
-        memory = tmp_path / f"memory-{len(running)}"
-        command = [sys.executable, "-c", SIBLING, lease, str(memory), str(held), how]
-        running.append(subprocess.Popen(command, stdout=subprocess.PIPE))
-        output = running[-1].stdout
-        assert output is not None
-        assert output.readline()
-        return memory
-
-    yield start
-    for process in running:
-        process.kill()
-        process.communicate()
-    evaluator.ledger.close()
-    shutil.rmtree(lease_folder() / f"{lease}.memory")
 
 
 def needing(memory: Path, text: str = WORK) -> str:
@@ -211,27 +143,6 @@ def test_no_verdict_is_given_while_others_keep_their_memory(evaluator, shared, m
         evaluator.judge(a_request(PROBLEM, needing(memory)))
 
 
-@pytest.fixture
-def begun(evaluator: InProcessEvaluator, shared: Start, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a session on a device of 80 GiB of which strangers hold what `strangers` says."""
-
-    def used() -> int:
-        theirs = sum(evaluator.ledger.others().values()) if evaluator.ledger else 0
-        return made.strangers + theirs + evaluator.held_bytes
-
-    def state(_: str) -> Conditions:
-        return Conditions(used_bytes=used(), total_bytes=TOTAL, busy_percent=3)
-
-    context = EvaluationContext(
-        evaluator, a_request(PROBLEM, HONEST), ROOT, lambda *_: None, lambda: None
-    )
-    made: Any = SimpleNamespace(strangers=0, session=EvaluationSession(context), start=shared)
-    made.session.on_gpu = True
-    for module in (session, memory_admission):
-        monkeypatch.setattr(module, "conditions", state)
-    return made
-
-
 def key_of(begun: Any) -> tuple[Path, str, str]:
     host = begun.session.host
     problem = begun.session.request.problem.digest()
@@ -307,38 +218,6 @@ def test_an_estimate_holds_the_judge_and_all_runners():
     assert large - small == 12 * GIB
     assert estimated_need(sizes(0), 0, 3) == 4 * CONTEXT_BYTES
     assert estimated_need(sizes(1), 0, 1) > 15 * GIB
-
-
-def test_siblings_are_no_strangers_and_strangers_are_labelled(begun):
-    begun.start(40 * GIB)
-    admit(begun.session, [])
-    assert begun.session.observations.labels == []
-    begun.strangers = 3 * GIB
-    admit(begun.session, [])
-    (label,) = begun.session.observations.labels
-    assert label.name == "device_shared"
-    assert label.detail == "3072 MiB of its memory were in use before we began, 3 % busy"
-
-
-def test_the_drivers_list_tells_strangers_from_siblings_that_hold_more_than_they_say(
-    begun, monkeypatch
-):
-    begun.start(2 * GIB)
-    ledger = begun.session.host.ledger
-    (sibling,) = ledger.supervisors() - {os.getpid()}
-    listed = {sibling: 9 * GIB}
-    monkeypatch.setattr(memory_admission, "device_processes", lambda _: listed)
-    begun.strangers = 7 * GIB
-    admit(begun.session, [])
-    assert begun.session.observations.labels == []
-    assert begun.session.memory.stranger_bytes == 0
-
-    listed.update({sibling: 4 * GIB, 1: 5 * GIB})
-    admit(begun.session, [])
-    (label,) = begun.session.observations.labels
-    first, second = label.detail.split("; ")
-    assert first == "5120 MiB of its memory were in use before we began, 3 % busy"
-    assert second.startswith("process 1, ")
 
 
 @pytest.mark.parametrize(
