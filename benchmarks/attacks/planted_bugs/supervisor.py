@@ -139,11 +139,31 @@ MEMORY_OF_A_DEVICE = (
             "if session is None:",
             "test_a_candidate_that_lacks_memory_beside_others_is_repeated_alone",
         ),
+    ),
+    *planted(
+        "evaluator/pipeline/strangers.py",
+        UNIT + "evaluator/pipeline/test_strangers.py",
         (
             "memory of siblings is a stranger's",
             "siblings = sum(host.ledger.others().values()) if host.ledger else 0",
             "siblings = 0",
             "test_siblings_are_no_strangers_and_strangers_are_labelled",
+        ),
+        (
+            "the driver's list does not count",
+            "if memory.strangers is not None:",
+            "if memory.strangers is None:",
+            "test_the_drivers_list_tells_strangers_from_siblings_that_hold_more_than_they_say",
+        ),
+    ),
+    *planted(
+        "evaluator/devices/device_processes.py",
+        UNIT + "evaluator/devices/test_device_processes.py",
+        (
+            "children of a supervisor are strangers",
+            "        pid = parent\n    return False",
+            "        return False\n    return False",
+            "test_what_descendants_of_a_supervisor_hold_is_ours",
         ),
     ),
     *planted(

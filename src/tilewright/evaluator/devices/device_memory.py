@@ -33,7 +33,7 @@ class MemoryAccount:
     stranger_bytes: int = 0
     """Bytes in use that no supervisor of this user holds."""
     strangers: Strangers | None = None
-    """Who holds them, where the driver says; else they are estimated."""
+    """Their holders, where the driver lists processes; else `stranger_bytes` is an estimate."""
     known: bool = False
     """Whether the need was known before the judge had measured the problem."""
     estimated_bytes: int = 0

@@ -61,6 +61,6 @@ def _parent(pid: int) -> int:
 
 def _command(pid: int) -> str:
     with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        words = file.read().replace(b"\0", b" ").decode(errors="replace")
-        return words.strip()[:SHOWN_CHARS]
+        command = file.read().replace(b"\0", b" ").decode(errors="replace")
+        return command.strip()[:SHOWN_CHARS]
     return ""
