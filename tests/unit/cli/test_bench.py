@@ -82,7 +82,7 @@ def test_a_candidate_without_an_entry_point_fails_and_the_run_continues(run):
     untimed = ("--set", "eval.timing.enabled=false")
     result = run("bench", "softmax", "--candidates", "rows.jsonl", "--json", *untimed)
     numbers = json.loads(result.stdout)["protocols"]["strict"]
-    assert numbers["verdicts"] == {"correct": 1, "failed": 1}
+    assert numbers["verdicts"] == {"correct": 1, "failed": 1}, result.stderr
     assert "#1: failed (missing_entry in build: " in result.stderr
     assert "neither `ModelNew` nor `softmax`" in result.stderr
 
