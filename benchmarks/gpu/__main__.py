@@ -3,7 +3,7 @@
 `KERNELBENCH` names the file with KernelBench's problems, one JSON line each. `aa`, `delta`,
 `agreement` and `integrations` read it. `LIGER` names the folder of liger-kernel, for `liger`.
 `DONE` names files of rows that earlier runs of `attacks` wrote, and `SEED` the seed of its
-generators.
+generators. `STUDY` names the folder of files that an earlier slice of `nano` left.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks.gpu import (
     known_delays,
     liger,
     memory,
+    nano_study,
     paged_sampling,
     scaling,
     search_context,
@@ -54,7 +55,7 @@ WITH_PROBLEMS = {
     "integrations": integrations.run,
 }
 """Bars of which `run` also takes the file of problems and a time limit."""
-PARTS = ("smoke", "corpus", "attacks", "calibrate", "scale", *OUTPUT_ONLY, *WITH_PROBLEMS)
+PARTS = ("smoke", "corpus", "attacks", "calibrate", "scale", "nano", *OUTPUT_ONLY, *WITH_PROBLEMS)
 
 
 def main() -> int:
@@ -66,7 +67,7 @@ def main() -> int:
         "--seconds",
         type=float,
         default=400.0,
-        help="time limit of aa, delta, agreement, integrations and attacks",
+        help="time limit of aa, delta, agreement, integrations, attacks and nano",
     )
     parser.add_argument("--merge", nargs="+", type=Path, help="JSON files of runs of aa or liger")
     parser.add_argument("--cpu", action="store_true", help="scale: rehearse it without a GPU")
@@ -100,6 +101,8 @@ def _bars(part: str, match: str, seconds: float, out: Path) -> list[Bar]:
         return corpus.run_on(DEVICE, match)
     if part == "attacks":
         return red_team.run_on(DEVICE, match, seconds, out, (SHARD, SHARDS))
+    if part == "nano":
+        return nano_study.run(out, seconds)
     if part in OUTPUT_ONLY:
         return OUTPUT_ONLY[part](out)
     return WITH_PROBLEMS[part](
