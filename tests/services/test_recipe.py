@@ -164,8 +164,16 @@ def test_the_settings_of_each_stage_are_shown_without_a_training():
     assert [row["name"] for row in json.loads(listed.stdout)] == list(NAMES)
 
 
+def test_a_comparison_needs_two_recipes(trained):
+    _, out = trained
+    refused = invoke("--compare", out, "--compare", out)
+    assert refused.exit_code == 2
+    assert "at least two recipes" in refused.output
+    assert invoke("--compare", out.parent).exit_code == 2
+
+
 @pytest.mark.nightly
-def test_a_recipe_of_the_commit_gives_its_rewards_again(tmp_path):
+def test_a_recipe_of_the_commit_gives_its_rewards_again(trained, tmp_path):
     """test_the_log_gives_the_trained_rewards_and_advantages_again covers one recipe."""
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True
@@ -188,3 +196,8 @@ def test_a_recipe_of_the_commit_gives_its_rewards_again(tmp_path):
                 known = [row["advantage"] for row in found["masks"] if row["advantage"] is not None]
                 assert max(known) == pytest.approx(figures["advantage/most"], abs=1e-12), run
                 assert min(known) == pytest.approx(figures["advantage/least"], abs=1e-12), run
+    shown = invoke("--compare", trained[1], "--compare", out)
+    assert shown.exit_code == 0, shown.output
+    assert "Some verdicts are **synthetic**" in shown.output
+    assert f"| {name} | a new model | synthetic | 1 |" in shown.output
+    assert "| highest | not resolved |" in shown.output

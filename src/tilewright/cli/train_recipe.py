@@ -15,7 +15,13 @@ from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.errors import ConfigError, PluginError, writing
 from tilewright.registry import catalogue
-from tilewright.rl.recipes import recipe_folder, recipe_page, recipe_stages, recipe_text
+from tilewright.rl.recipes import (
+    recipe_comparison,
+    recipe_folder,
+    recipe_page,
+    recipe_stages,
+    recipe_text,
+)
 from tilewright.rl.recipes.recipe import Recipe, find_recipe
 from tilewright.rl.recipes.recipe_config import (
     RecipeConfig,
@@ -29,6 +35,10 @@ from tilewright.rl.stage_runner import held, run_stages, seconds_of
 LIST_HELP = "Print the recipes: their stages, the data that they need, and whether they need a GPU."
 EXPLAIN_HELP = "Print the formulas and values of the recipe, each with its source."
 SHOW_HELP = "Print the settings of each stage as YAML; train nothing."
+COMPARE_HELP = (
+    "Print a page that compares the trainings in these folders, one of each recipe; train nothing. "
+    "Repeatable."
+)
 REHEARSE_HELP = (
     "Train a new small model on two problems with synthetic verdicts, on a CPU, in minutes."
 )
@@ -38,6 +48,7 @@ REHEARSE_HELP = (
 @click.argument("name", required=False, metavar="NAME")
 @click.argument("file", required=False, metavar="CONFIG")
 @option("--out", "DIR", "Folder of the training, which is made or continued.", "target")
+@click.option("--compare", "compared", multiple=True, metavar="DIR", help=COMPARE_HELP)
 @number("--minutes", "Most minutes of this invocation.", 1, 10_000, 9)
 @click.option("--seeds", type=WholeNumber(1, 100), help="Seeds of a rehearsal; default: 3.")
 @option("--variants", "NAMES", "Variants of a rehearsal, with commas.", "variants")
@@ -54,6 +65,10 @@ def recipe(name: str | None, file: str | None, **given: Any) -> int:  # noqa: AN
     """
     if given["listed"]:
         _print_list(as_json=given["as_json"])
+        return 0
+    if given["compared"]:
+        folders = [recipe_folder.read_recipe(Path(each)) for each in given["compared"]]
+        click.echo(recipe_comparison.comparison_page(folders), nl=False)
         return 0
     if not name:
         raise ConfigError("train recipe needs a NAME; `tilewright train recipe --list` shows them")

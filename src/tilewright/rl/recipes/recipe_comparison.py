@@ -1,0 +1,212 @@
+"""A page that compares runs of recipes at equal numbers of judged programs. No torch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tilewright.errors import ConfigError
+from tilewright.records.event_log import EVENTS, read_steps
+from tilewright.rl.recipes.recipe_config import stage_settings
+from tilewright.rl.recipes.recipe_folder import RecipeFolder
+from tilewright.rl.recipes.recipe_page import trained_of, variant_effect
+from tilewright.rl.recipes.recipe_results import observations
+from tilewright.rl.stage_runner import seconds_of
+from tilewright.rl.study.directions import STUDENT_95, last_value
+from tilewright.rl.study.study_folder import run_in
+
+COMPARED = {
+    "fast@1.2": "fast@1.2",
+    "correct": "correct",
+    "coverage": "coverage",
+    "rejected": "rejected",
+}
+"""The figures of the comparison, and their headings."""
+
+
+@dataclass(frozen=True)
+class JudgedStep:
+    """A step of a training: its figures, and the programs that it had judged."""
+
+    figures: dict[str, float | None]
+    programs: int
+
+
+@dataclass(frozen=True)
+class SeedSteps:
+    """The steps of one seed of a recipe, over all stages that learn from rewards."""
+
+    steps: tuple[JudgedStep, ...]
+
+    @property
+    def programs(self) -> int:
+        """The programs of all steps."""
+        return sum(step.programs for step in self.steps)
+
+    def until(self, programs: int) -> tuple[JudgedStep, ...]:
+        """Return the first steps, as many as had at most so many programs judged in all."""
+        found, spent = list[JudgedStep](), 0
+        for step in self.steps:
+            spent += step.programs
+            if spent > programs:
+                break
+            found.append(step)
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class MeanOfSeeds:
+    """The mean of a figure over seeds, with its 95 % interval by Student's distribution."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    """`None`: there are fewer than two seeds."""
+
+    def __str__(self) -> str:
+        """Return it as a cell of a table."""
+        if self.low is None or self.high is None:
+            return f"{self.mean:.3f}"
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def comparison_page(folders: Sequence[RecipeFolder]) -> str:
+    """Return the page in Markdown.
+
+    Raises:
+        ConfigError: fewer than two runs are given, a recipe has two, or one has no judged step.
+    """
+    names = [folder.recipe.name for folder in folders]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError("a comparison needs runs of at least two recipes, one of each")
+    seeds = {folder.recipe.name: seed_steps(folder) for folder in folders}
+    for folder in folders:
+        if not any(item.steps for item in seeds[folder.recipe.name]):
+            raise ConfigError(f"{folder.path}: no step of {folder.recipe.name} was judged yet")
+    return "\n".join([*_lines(folders, seeds)]) + "\n"
+
+
+def seed_steps(folder: RecipeFolder) -> list[SeedSteps]:
+    """Return the judged steps of each seed, without those of variants."""
+    found: dict[int, list[JudgedStep]] = {seed: [] for seed in range(folder.config.seeds)}
+    for run in folder.runs():
+        if run.stage.verb == "sft" or run.variant is not None:
+            continue
+        place = folder.place(run)
+        path = run_in(place)
+        if path is None or not (path / EVENTS).exists():
+            continue
+        settings = stage_settings(folder.recipe, run.stage, folder.config)
+        judged = observations(place, settings)
+        steps = {item.step: item for item in read_steps(path) if item.batch in judged}
+        for step in sorted(steps):
+            programs = sum(item.programs for item in judged[steps[step].batch])
+            found[run.seed].append(JudgedStep(steps[step].figures, programs))
+    return [SeedSteps(tuple(steps)) for steps in found.values()]
+
+
+def equal_programs(seeds: dict[str, list[SeedSteps]]) -> int:
+    """Return the number of programs that each seed of each recipe had judged."""
+    return min(item.programs for found in seeds.values() for item in found if item.steps)
+
+
+def mean_of_seeds(
+    found: Sequence[SeedSteps], figure: str, programs: int, last_steps: int
+) -> MeanOfSeeds | None:
+    """Return the mean of a figure over the last steps within so many programs.
+
+    `None`: no seed has the figure there.
+    """
+    ends = [[step.figures for step in item.until(programs)] for item in found]
+    values = [value for end in ends if (value := last_value(end, figure, last_steps)) is not None]
+    if not values:
+        return None
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return MeanOfSeeds(mean, None, None)
+    quantile = STUDENT_95[min(len(values) - 1, len(STUDENT_95)) - 1]
+    half = quantile * statistics.stdev(values) / math.sqrt(len(values))
+    return MeanOfSeeds(mean, mean - half, mean + half)
+
+
+def highest(means: dict[str, MeanOfSeeds | None]) -> str | None:
+    """Return whose interval lies above all others; `None`: intervals overlap, or one is missing."""
+    known = {name: item for name, item in means.items() if item is not None}
+    if len(known) < 2:
+        return None
+    best = max(known, key=lambda name: known[name].mean)
+    low = known[best].low
+    others = [item.high for name, item in known.items() if name != best]
+    if low is None or any(high is None or high >= low for high in others):
+        return None
+    return best
+
+
+def _lines(folders: Sequence[RecipeFolder], seeds: dict[str, list[SeedSteps]]) -> Iterator[str]:
+    yield "# Recipes compared"
+    yield ""
+    if any(folder.config.is_synthetic for folder in folders):
+        yield "Some verdicts are **synthetic**: a formula computed them, and no program ran."
+        yield ""
+    models = {folder.config.model for folder in folders}
+    if len(models) > 1 or models == {""}:
+        yield "The recipes did not begin with the same weights, so the start differs too."
+        yield ""
+    heads = ("recipe", "begins with", "verdicts", "seeds", "programs of a seed", "seconds")
+    yield f"| {' | '.join(heads)} |"
+    yield "| --- " * len(heads) + "|"
+    for folder in folders:
+        found = [item.programs for item in seeds[folder.recipe.name]]
+        seconds = math.fsum(seconds_of(folder.path).values())
+        verdicts = "synthetic" if folder.config.is_synthetic else "judged"
+        cells = folder.recipe.name, folder.config.model or "a new model", verdicts
+        programs = f"{min(found)} to {max(found)}"
+        yield f"| {' | '.join((*cells, str(len(found)), programs, f'{seconds:.0f}'))} |"
+    yield ""
+    yield from _ends(folders, seeds)
+    yield from _directions(folders)
+
+
+def _ends(folders: Sequence[RecipeFolder], seeds: dict[str, list[SeedSteps]]) -> Iterator[str]:
+    programs = equal_programs(seeds)
+    yield f"## After {programs} judged programs"
+    yield ""
+    yield f"Each seed counts until it had {programs} programs judged, the fewest of any seed here."
+    yield "The figures are means over its last steps there, then over seeds, with 95 % intervals."
+    yield ""
+    yield f"| recipe | {' | '.join(COMPARED.values())} |"
+    yield "| --- " * (1 + len(COMPARED)) + "|"
+    means: dict[str, dict[str, MeanOfSeeds | None]] = {name: {} for name in COMPARED}
+    for folder in folders:
+        name, last_steps = folder.recipe.name, folder.config.last_steps
+        for figure, found in means.items():
+            found[name] = mean_of_seeds(seeds[name], figure, programs, last_steps)
+        cells = [means[figure][name] for figure in COMPARED]
+        shown = ("not measured" if cell is None else str(cell) for cell in cells)
+        yield f"| {name} | {' | '.join(shown)} |"
+    best = (highest(found) or "not resolved" for found in means.values())
+    yield f"| highest | {' | '.join(best)} |"
+    yield ""
+
+
+def _directions(folders: Sequence[RecipeFolder]) -> Iterator[str]:
+    chosen = [
+        (folder, variant)
+        for folder in folders
+        for variant in folder.recipe.chosen_variants(folder.config.variants)
+    ]
+    if not chosen:
+        return
+    yield "## Directions of the papers"
+    yield ""
+    heads = ("recipe", "statement of the paper", "figure", "predicted", "seen", "resolved")
+    yield f"| {' | '.join(heads)} |"
+    yield "| --- " * len(heads) + "|"
+    for folder, variant in chosen:
+        found = variant_effect(folder, variant, trained_of(folder))
+        seen = "not there yet" if found.seen is None else f"{found.seen:+.3f}"
+        cells = folder.recipe.name, variant.statement, variant.figure, f"{variant.predicted:+.2f}"
+        yield f"| {' | '.join((*cells, seen, 'yes' if found.is_resolved else 'no'))} |"
+    yield ""
