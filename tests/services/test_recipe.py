@@ -201,3 +201,6 @@ def test_a_recipe_of_the_commit_gives_its_rewards_again(trained, tmp_path):
     assert "Some verdicts are **synthetic**" in shown.output
     assert f"| {name} | a new model | synthetic | 1 |" in shown.output
     assert "| highest | not resolved |" in shown.output
+    found = json.loads(invoke("--compare", trained[1], "--compare", out, "--json").stdout)
+    assert found["programs"] > 0
+    assert set(found["means"]["correct"]) == {"autotriton", name}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from tilewright.rl.recipes.recipe_config import (
     rehearsal,
     stage_tree,
 )
+from tilewright.rl.recipes.recipe_folder import RecipeFolder
 from tilewright.rl.stage_runner import held, run_stages, seconds_of
 
 LIST_HELP = "Print the recipes: their stages, the data that they need, and whether they need a GPU."
@@ -68,8 +71,7 @@ def recipe(name: str | None, file: str | None, **given: Any) -> int:  # noqa: AN
         return 0
     if given["compared"]:
         folders = [recipe_folder.read_recipe(Path(each)) for each in given["compared"]]
-        click.echo(recipe_comparison.comparison_page(folders), nl=False)
-        return 0
+        return _compare(folders, as_json=given["as_json"])
     if not name:
         raise ConfigError("train recipe needs a NAME; `tilewright train recipe --list` shows them")
     found = find_recipe(name)
@@ -85,6 +87,15 @@ def recipe(name: str | None, file: str | None, **given: Any) -> int:  # noqa: AN
     if not given["target"]:
         raise ConfigError("train recipe needs --out DIR, the folder of the training")
     return _run(found, config, Path(given["target"]), given["minutes"], as_json=given["as_json"])
+
+
+def _compare(folders: Sequence[RecipeFolder], *, as_json: bool) -> int:
+    if as_json:
+        found = recipe_comparison.compare(folders)
+        click.echo(json.dumps({**asdict(found), "highest": found.highest}, indent=1))
+    else:
+        click.echo(recipe_comparison.comparison_page(folders), nl=False)
+    return 0
 
 
 def _config(file: str | None, given: dict[str, Any]) -> RecipeConfig:

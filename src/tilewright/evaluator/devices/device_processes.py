@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 MAX_GENERATIONS = 64
 """Parents that are followed upwards; a chain of processes is never as long."""
-SHOWN_CHARS = 60
-"""Characters of a command in a label."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +17,7 @@ class Strangers:
     held_bytes: int
     """With the contexts of processes that have ended, and of processes that /proc does not show."""
     seen: tuple[str, ...]
-    """Those that /proc shows, the largest first: their number and their command."""
+    """Those that /proc shows, the largest first: their number and their program."""
 
 
 def strangers(
@@ -35,8 +33,8 @@ def strangers(
     if not ours:
         return None
     others = sorted((pid for pid in held if pid not in ours), key=lambda pid: -held[pid])
-    named = ((pid, _command(pid)) for pid in others)
-    seen = tuple(f"process {pid}, {command}" for pid, command in named if command)
+    named = ((pid, _program(pid)) for pid in others)
+    seen = tuple(f"process {pid}, {program}" for pid, program in named if program)
     return Strangers(max(used_bytes - sum(held[pid] for pid in ours), 0), seen)
 
 
@@ -59,8 +57,8 @@ def _parent(pid: int) -> int:
     return 0
 
 
-def _command(pid: int) -> str:
-    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        command = file.read().replace(b"\0", b" ").decode(errors="replace")
-        return command.strip()[:SHOWN_CHARS]
+def _program(pid: int) -> str:
+    """Return the name of a process's program; its arguments may be another user's secrets."""
+    with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
+        return file.read().decode(errors="replace").strip()
     return ""

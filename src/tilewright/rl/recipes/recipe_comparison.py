@@ -72,8 +72,23 @@ class MeanOfSeeds:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def comparison_page(folders: Sequence[RecipeFolder]) -> str:
-    """Return the page in Markdown.
+@dataclass(frozen=True)
+class RecipeComparison:
+    """The figures of recipes after equal numbers of judged programs."""
+
+    programs: int
+    """Programs of a seed: the fewest of any seed."""
+    means: dict[str, dict[str, MeanOfSeeds | None]]
+    """For each figure, that of each recipe; `None`: it was not measured."""
+
+    @property
+    def highest(self) -> dict[str, str | None]:
+        """The recipe whose interval lies above all others, for each figure; `None`: none does."""
+        return {figure: highest(found) for figure, found in self.means.items()}
+
+
+def compare(folders: Sequence[RecipeFolder]) -> RecipeComparison:
+    """Compare runs of recipes.
 
     Raises:
         ConfigError: fewer than two runs are given, a recipe has two, or one has no judged step.
@@ -85,7 +100,26 @@ def comparison_page(folders: Sequence[RecipeFolder]) -> str:
     for folder in folders:
         if not any(item.steps for item in seeds[folder.recipe.name]):
             raise ConfigError(f"{folder.path}: no step of {folder.recipe.name} was judged yet")
-    return "\n".join([*_lines(folders, seeds)]) + "\n"
+    programs = equal_programs(seeds)
+    means = {
+        figure: {
+            folder.recipe.name: mean_of_seeds(
+                seeds[folder.recipe.name], figure, programs, folder.config.last_steps
+            )
+            for folder in folders
+        }
+        for figure in COMPARED
+    }
+    return RecipeComparison(programs, means)
+
+
+def comparison_page(folders: Sequence[RecipeFolder]) -> str:
+    """Return the comparison as a page in Markdown.
+
+    Raises:
+        ConfigError: see `compare`.
+    """
+    return "\n".join([*_lines(folders, compare(folders))]) + "\n"
 
 
 def seed_steps(folder: RecipeFolder) -> list[SeedSteps]:
@@ -144,7 +178,7 @@ def highest(means: dict[str, MeanOfSeeds | None]) -> str | None:
     return best
 
 
-def _lines(folders: Sequence[RecipeFolder], seeds: dict[str, list[SeedSteps]]) -> Iterator[str]:
+def _lines(folders: Sequence[RecipeFolder], compared: RecipeComparison) -> Iterator[str]:
     yield "# Recipes compared"
     yield ""
     if any(folder.config.is_synthetic for folder in folders):
@@ -158,37 +192,28 @@ def _lines(folders: Sequence[RecipeFolder], seeds: dict[str, list[SeedSteps]]) -
     yield f"| {' | '.join(heads)} |"
     yield "| --- " * len(heads) + "|"
     for folder in folders:
-        found = [item.programs for item in seeds[folder.recipe.name]]
+        found = [item.programs for item in seed_steps(folder)]
         seconds = math.fsum(seconds_of(folder.path).values())
         verdicts = "synthetic" if folder.config.is_synthetic else "judged"
         cells = folder.recipe.name, folder.config.model or "a new model", verdicts
         programs = f"{min(found)} to {max(found)}"
         yield f"| {' | '.join((*cells, str(len(found)), programs, f'{seconds:.0f}'))} |"
     yield ""
-    yield from _ends(folders, seeds)
-    yield from _directions(folders)
-
-
-def _ends(folders: Sequence[RecipeFolder], seeds: dict[str, list[SeedSteps]]) -> Iterator[str]:
-    programs = equal_programs(seeds)
-    yield f"## After {programs} judged programs"
+    yield f"## After {compared.programs} judged programs"
     yield ""
-    yield f"Each seed counts until it had {programs} programs judged, the fewest of any seed here."
+    yield "Each seed counts until it had so many programs judged, the fewest of any seed here."
     yield "The figures are means over its last steps there, then over seeds, with 95 % intervals."
     yield ""
     yield f"| recipe | {' | '.join(COMPARED.values())} |"
     yield "| --- " * (1 + len(COMPARED)) + "|"
-    means: dict[str, dict[str, MeanOfSeeds | None]] = {name: {} for name in COMPARED}
     for folder in folders:
-        name, last_steps = folder.recipe.name, folder.config.last_steps
-        for figure, found in means.items():
-            found[name] = mean_of_seeds(seeds[name], figure, programs, last_steps)
-        cells = [means[figure][name] for figure in COMPARED]
-        shown = ("not measured" if cell is None else str(cell) for cell in cells)
-        yield f"| {name} | {' | '.join(shown)} |"
-    best = (highest(found) or "not resolved" for found in means.values())
+        ends = [found[folder.recipe.name] for found in compared.means.values()]
+        shown = ("not measured" if end is None else str(end) for end in ends)
+        yield f"| {folder.recipe.name} | {' | '.join(shown)} |"
+    best = (name or "not resolved" for name in compared.highest.values())
     yield f"| highest | {' | '.join(best)} |"
     yield ""
+    yield from _directions(folders)
 
 
 def _directions(folders: Sequence[RecipeFolder]) -> Iterator[str]:
