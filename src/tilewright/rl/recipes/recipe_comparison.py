@@ -23,7 +23,7 @@ COMPARED = {
     "coverage": "coverage",
     "rejected": "rejected",
 }
-"""The figures of the comparison, and their headings."""
+"""The figures of the comparison, which all are shares, and their headings."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SeedSteps:
 
 @dataclass(frozen=True)
 class MeanOfSeeds:
-    """The mean of a figure over seeds, with its 95 % interval by Student's distribution."""
+    """The mean of a share over seeds, with its 95 % interval by Student's distribution."""
 
     mean: float
     low: float | None
@@ -162,7 +162,7 @@ def mean_of_seeds(
         return MeanOfSeeds(mean, None, None)
     quantile = STUDENT_95[min(len(values) - 1, len(STUDENT_95)) - 1]
     half = quantile * statistics.stdev(values) / math.sqrt(len(values))
-    return MeanOfSeeds(mean, mean - half, mean + half)
+    return MeanOfSeeds(mean, max(mean - half, 0.0), min(mean + half, 1.0))
 
 
 def highest(means: dict[str, MeanOfSeeds | None]) -> str | None:

@@ -38,7 +38,8 @@ def test_the_interval_is_that_of_student_over_seeds():
     # 4.303 is Student's quantile for two degrees of freedom; the standard deviation is 0.1.
     assert mean.mean == pytest.approx(0.2)
     assert mean.high == pytest.approx(0.2 + 4.303 * 0.1 / 3**0.5)
-    assert str(mean) == "0.200 [-0.048, 0.448]"
+    # A share is not below 0.
+    assert str(mean) == "0.200 [0.000, 0.448]"
 
 
 def test_a_figure_that_no_step_has_is_not_measured():
