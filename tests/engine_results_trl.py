@@ -12,7 +12,8 @@ import torch
 from tests.engine_batch import CASES, Case, document, settings, stored_batch, write, write_model
 from tests.engine_model import movement
 from tilewright.rl.engines.trl import models
-from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
+from tilewright.rl.engines.trl.arguments import rl_arguments
+from tilewright.rl.engines.trl.quiet_process import quiet
 from tilewright.rl.engines.trl.trainer import StepHooks, TurnTrainer
 
 

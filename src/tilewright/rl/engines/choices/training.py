@@ -27,8 +27,8 @@ from tilewright.rl.engines.choices.critic import Critic
 from tilewright.rl.engines.choices.model import LanguageChoices
 from tilewright.rl.engines.choices.updates import ChoiceUpdate, InitialModel, made_optimizers
 from tilewright.rl.engines.trl import models
-from tilewright.rl.engines.trl.arguments import quiet
 from tilewright.rl.engines.trl.checkpoints import checkpoint, complete, latest
+from tilewright.rl.engines.trl.quiet_process import quiet
 from tilewright.rl.presets import Preset
 from tilewright.rl.training_config import TrainConfig
 

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from pathlib import Path
 from typing import Any
 
-import datasets
-import torch
-import transformers
 from trl import GRPOConfig
 
 from tilewright.rl.presets import Preset
-from tilewright.rl.training_config import MachineSection, TrainConfig
-
-
-def quiet(machine: MachineSection) -> None:
-    """Set the threads of this process, and turn off progress bars of other packages."""
-    if machine.threads:
-        torch.set_num_threads(machine.threads)
-    transformers.utils.logging.disable_progress_bar()
-    datasets.disable_progress_bars()
-    # All supported versions know the old name, and the newest ones warn about it.
-    warnings.filterwarnings("ignore", ".*gradient_checkpointing.*", FutureWarning)
+from tilewright.rl.training_config import TrainConfig
 
 
 def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:

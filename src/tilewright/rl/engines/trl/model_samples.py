@@ -10,7 +10,7 @@ import torch
 
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.rl.engines.trl import models
-from tilewright.rl.engines.trl.arguments import quiet
+from tilewright.rl.engines.trl.quiet_process import quiet
 from tilewright.rl.engines.trl.sampler import Precision
 from tilewright.rl.engines.trl.sampler_choice import make_sampler
 from tilewright.rl.rollouts import RolloutBatch

@@ -7,11 +7,14 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
+from datasets import disable_progress_bars
+
 from tilewright.errors import ConfigError, boundary
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.rl.engines.trl import models
-from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
+from tilewright.rl.engines.trl.arguments import rl_arguments
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, checkpoint, latest
+from tilewright.rl.engines.trl.quiet_process import quiet
 from tilewright.rl.engines.trl.sampler import TransformersSampler, sampling_precision
 from tilewright.rl.engines.trl.sampler_choice import make_sampler
 from tilewright.rl.engines.trl.trainer import StepHooks, TurnTrainer
@@ -45,6 +48,7 @@ def train_rl(
         InfrastructureError: the judge fails.
     """
     quiet(config.machine)
+    disable_progress_bars()
     with closing(TrainingRun(config, folder, on_event)) as run:
         return _trained(run, note, wrap, reached)
 

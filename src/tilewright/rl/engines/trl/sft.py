@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
+from datasets import Dataset, disable_progress_bars
 from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
@@ -18,8 +18,9 @@ from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.events import WITHOUT_DEVICE, RunStarted, Stepped
 from tilewright.records.run_folder import PROBLEMS
 from tilewright.rl.engines.trl import models
-from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
+from tilewright.rl.engines.trl.arguments import machine_arguments
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, PlainTrainer, latest
+from tilewright.rl.engines.trl.quiet_process import quiet
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.training_folder import was_begun
 
@@ -75,6 +76,7 @@ def train_sft(
     """
     rows = read_conversations(config.data.conversations)
     quiet(config.machine)
+    disable_progress_bars()
     if config.model.path:
         tokenizer = models.load_tokenizer(models.initial_model(config))
         model = models.load_model(config.model.path)
