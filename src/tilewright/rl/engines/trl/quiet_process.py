@@ -1,4 +1,4 @@
-"""What a process sets before it loads a model, without the imports that only a training needs."""
+"""Threads and warnings of a process that loads a model, without the imports of a training."""
 
 from __future__ import annotations
 
