@@ -1,4 +1,4 @@
-"""Whose processes hold a GPU's memory, by the list of the driver and by /proc."""
+"""Memory of a GPU that other programs hold, by the driver's list of processes and by /proc."""
 
 from __future__ import annotations
 

@@ -17,13 +17,8 @@ from tilewright.rl.stage_runner import seconds_of
 from tilewright.rl.study.directions import STUDENT_95, last_value
 from tilewright.rl.study.study_folder import run_in
 
-COMPARED = {
-    "fast@1.2": "fast@1.2",
-    "correct": "correct",
-    "coverage": "coverage",
-    "rejected": "rejected",
-}
-"""The figures of the comparison, which all are shares, and their headings."""
+COMPARED = ("fast@1.2", "correct", "coverage", "rejected")
+"""The figures of the comparison, which all are shares."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +199,7 @@ def _lines(folders: Sequence[RecipeFolder], compared: RecipeComparison) -> Itera
     yield "Each seed counts until it had so many programs judged, the fewest of any seed here."
     yield "The figures are means over its last steps there, then over seeds, with 95 % intervals."
     yield ""
-    yield f"| recipe | {' | '.join(COMPARED.values())} |"
+    yield f"| recipe | {' | '.join(COMPARED)} |"
     yield "| --- " * (1 + len(COMPARED)) + "|"
     for folder in folders:
         ends = [found[folder.recipe.name] for found in compared.means.values()]

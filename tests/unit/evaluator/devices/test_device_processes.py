@@ -1,4 +1,4 @@
-"""Who holds a GPU's memory: real processes, and a driver's list that names them."""
+"""Memory of other programs is told from our own, with real processes in the driver's list."""
 
 from __future__ import annotations
 
