@@ -75,6 +75,7 @@ from tilewright.records import (
     TimingPlan,
 )
 from tilewright.runner import build_main, main
+from tilewright.runner.host_memory import HostCallMemory
 from tilewright.wire.frames import Channel, ChannelClosed
 
 MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
@@ -264,6 +265,7 @@ class InProcessEvaluator(DeviceHost):
         self.suspect, self.bad_probes = False, 0
         self.applied = {"ipc_uts_cgroup_namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
+        self._memories: list[HostCallMemory] = []
         self.streams: list[str] = []
         """The roles of the children that may use several CUDA streams."""
         self.idle_judges, self.call_shapes, self._closing = {}, {}, []
@@ -285,6 +287,7 @@ class InProcessEvaluator(DeviceHost):
         # Its thread waits for the runner's, which takes the time of a call.
         monkeypatch.setattr(cpu_runner, "own_waited_s", lambda: 0.0)
         monkeypatch.setattr(main.Launches, "hook_triton", _hook)
+        monkeypatch.setattr(main, "HostCallMemory", self._call_memory)
         monkeypatch.setattr(main.python, "install_extensions", lambda *_: None)
 
     def spawn(
@@ -305,12 +308,23 @@ class InProcessEvaluator(DeviceHost):
         main.ROOT = build_main.ROOT = tempfile.mkdtemp(dir=self.home)
         return write_files(files, body)
 
+    def _call_memory(self) -> HostCallMemory:
+        self._memories.append(HostCallMemory())
+        return self._memories[-1]
+
     def close(self) -> None:
         gc.unfreeze()
         sys.setswitchinterval(self._switch_interval_s)
+        while self._closing:
+            self._closing.pop().close()
         for child in self.children:
             if not child.closed:
                 child.kill()
+        # The end of a runner's process would close what its thread leaves open.
+        for memory in self._memories:
+            if memory.go_on >= 0:
+                os.close(memory.go_on)
+                memory.page = None
         (lease_folder() / f"{lease_name(self.device, self.cores)}.lock").unlink(missing_ok=True)
 
     def told(self, role: str = "runner") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from tests.process_roles import InputArea, Role
 from tilewright.evaluator.judge.process import main
 from tilewright.runner import calls
-from tilewright.wire.frames import Frame
+from tilewright.wire.frames import ChannelClosed, Frame
 from tilewright.wire.tensors import build
 
 PLAIN = {
@@ -118,5 +119,7 @@ class JudgeRole:
         return {name: value.clone() for name, value in values.items()}
 
     def close(self) -> None:
-        """End the judge."""
+        """End the judge, which the descriptors of its runners do not outlive."""
+        with contextlib.suppress(ChannelClosed, OSError):
+            self.ask("forget", runners=["candidate", "eager", "compiled"], samples=[])
         self.role.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import select
 import socket
 import time
 import traceback
@@ -20,6 +19,7 @@ from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.records import EvalRequest
 from tilewright.wire.frames import IDLE_S, Channel, ChannelClosed, Fields, Frame
 from tilewright.wire.names import CLIENT_LEFT
+from tilewright.wire.readiness import is_readable
 
 
 class ClientGone(Exception):
@@ -72,7 +72,7 @@ class Served:
         release_at = time.monotonic() + self.release_s
         while True:
             wait_s = min(poll_s, max(release_at - time.monotonic(), 0.0))
-            if select.select([channel], [], [], None if wait_s == math.inf else wait_s)[0]:
+            if is_readable(channel, wait_s):
                 try:
                     return channel.receive(idle=self.answer_requests)
                 except ChannelClosed:
@@ -114,7 +114,7 @@ def _answer(served: Served, sock: socket.socket) -> None:
     def watch() -> None:
         """Raise if the client has gone."""
         served.answer_requests()
-        if select.select([sock], [], [], 0)[0] and sock.recv(1, socket.MSG_PEEK) == b"":
+        if is_readable(sock) and sock.recv(1, socket.MSG_PEEK) == b"":
             raise ClientGone
 
     while (frame := served.next_frame(channel)) is not None:

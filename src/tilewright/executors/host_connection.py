@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from tilewright.executors.host_messages import (
     remove,
 )
 from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
+from tilewright.wire.readiness import is_readable
 
 START_S = 20.0
 """Seconds within which a host must listen after its start."""
@@ -123,7 +123,7 @@ def stop_host(path: Path) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([process], [], [], END_S)[0])
+        return is_readable(process, END_S)
     finally:
         os.close(process)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from tilewright.evaluator.processes.sandbox_policy import forkserver_environment
 from tilewright.evaluator.processes.spawn_guard import SpawnGuard
 from tilewright.wire import frames
 from tilewright.wire.frames import Channel, Fields, Frame
+from tilewright.wire.readiness import is_readable
 
 BUILDER = "builder=tilewright.runner.build_main"
 CPU_ROLES = (
@@ -148,7 +148,7 @@ class Child:
     def wait_status(self, timeout_s: float) -> int | None:
         """Return the wait status of the child's payload, or `None` while it lives."""
         if self._status is None and not self.closed:
-            ready, _, _ = select.select([self._status_fd], [], [], timeout_s)
+            ready = is_readable(self._status_fd, timeout_s)
             data = os.read(self._status_fd, 4) if ready else b""
             if len(data) == 4:
                 self._status = int.from_bytes(data, "little", signed=True)
@@ -166,7 +166,7 @@ class Child:
 
     def gone(self, within_s: float) -> bool:
         """Tell whether the whole tree is gone, or is within these seconds."""
-        return self.closed or bool(select.select([self._init_pidfd], [], [], within_s)[0])
+        return self.closed or is_readable(self._init_pidfd, within_s)
 
     def kill(self) -> None:
         """Kill the whole tree, wait until it is gone, and release every descriptor."""

@@ -19,6 +19,7 @@ from typing import NoReturn
 from tilewright.runner.sandbox import hardening, landlock, mounts, seccomp, syscalls
 from tilewright.runner.sandbox.policy import Confinement, Main
 from tilewright.wire.names import ISOLATION_LAYERS
+from tilewright.wire.readiness import is_readable
 
 NAMESPACES = {
     # With mounts: CUDA does not start without a /proc of the process's own PID namespace.
@@ -63,7 +64,7 @@ class Sandbox:
         try:
             syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
             if caller >= 0:
-                if syscalls.has_ended(caller):
+                if is_readable(caller):
                     os._exit(_NOT_STARTED)
                 os.close(caller)
             hardening.reset_signals()

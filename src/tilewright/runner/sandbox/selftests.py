@@ -11,7 +11,6 @@ import errno
 import json
 import mmap
 import os
-import select
 import shutil
 import signal
 import socket
@@ -25,6 +24,7 @@ from typing import NamedTuple
 from tilewright.runner.sandbox import hardening, seccomp
 from tilewright.runner.sandbox.policy import Confinement, Main
 from tilewright.wire.names import ISOLATION_LAYERS
+from tilewright.wire.readiness import is_readable
 from tilewright.wire.seccomp_notify import answer
 
 _VARIABLE = "TILEWRIGHT_SELFTEST_SECRET"
@@ -127,9 +127,7 @@ def collect(results: int) -> dict[str, str]:
 
 def survivor(alive: int) -> str:
     """Return a text if a process of the sandbox outlived it and holds the other end of `alive`."""
-    waiting = select.poll()
-    waiting.register(alive, select.POLLIN)
-    return "" if waiting.poll(500) else "; got through: a daemon outlived the sandbox"
+    return "" if is_readable(alive, 0.5) else "; got through: a daemon outlived the sandbox"
 
 
 def _namespaces(bait: Bait, _: Confinement) -> str:

@@ -11,7 +11,6 @@ import errno
 import os
 import platform
 import re
-import select
 import signal
 import struct
 from contextlib import suppress
@@ -158,12 +157,6 @@ def open_self() -> int:
         return syscall("pidfd_open", os.getpid(), 0)
     except OSError:
         return -1
-
-
-def has_ended(pidfd: int) -> bool:
-    waiting = select.poll()
-    waiting.register(pidfd, select.POLLIN)
-    return bool(waiting.poll(0))
 
 
 def empty_bounding_set() -> None:
