@@ -183,7 +183,7 @@ def test_a_recipe_of_the_commit_gives_its_rewards_again(trained, tmp_path):
     steps = {"overrides.optimizer.steps": 2, "overrides.sampling.prompts": 2}
     stages = [stage.name for stage in find_recipe(name).stages if stage.verb != "sft"]
     changes = {"sft": {"overrides.sft.epochs": 1}, **dict.fromkeys(stages, steps)}
-    config = {**SMALL, "variants": [], "changes": changes}
+    config = {**SMALL, "variants": [], "changes": changes, "tried_configurations": 4}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(config))
     out = tmp_path / "out"
     done = invoke(name, tmp_path / "small.yaml", "--out", out)
@@ -199,7 +199,7 @@ def test_a_recipe_of_the_commit_gives_its_rewards_again(trained, tmp_path):
     shown = invoke("--compare", trained[1], "--compare", out)
     assert shown.exit_code == 0, shown.output
     assert "Some verdicts are **synthetic**" in shown.output
-    assert f"| {name} | a new model | synthetic | 1 |" in shown.output
+    assert f"| {name} | a new model | synthetic | 4 | 1 |" in shown.output
     assert "| highest | not resolved |" in shown.output
     found = json.loads(invoke("--compare", trained[1], "--compare", out, "--json").stdout)
     assert found["programs"] > 0

@@ -183,16 +183,23 @@ def _lines(folders: Sequence[RecipeFolder], compared: RecipeComparison) -> Itera
     if len(models) > 1 or models == {""}:
         yield "The recipes did not begin with the same weights, so the start differs too."
         yield ""
-    heads = ("recipe", "begins with", "verdicts", "seeds", "programs of a seed", "seconds")
+    heads = ("recipe", "begins with", "verdicts", "tried configurations", "seeds")
+    heads += ("programs of a seed", "seconds")
     yield f"| {' | '.join(heads)} |"
     yield "| --- " * len(heads) + "|"
     for folder in folders:
         found = [item.programs for item in seed_steps(folder)]
         seconds = math.fsum(seconds_of(folder.path).values())
-        verdicts = "synthetic" if folder.config.is_synthetic else "judged"
-        cells = folder.recipe.name, folder.config.model or "a new model", verdicts
-        programs = f"{min(found)} to {max(found)}"
-        yield f"| {' | '.join((*cells, str(len(found)), programs, f'{seconds:.0f}'))} |"
+        cells = (
+            folder.recipe.name,
+            folder.config.model or "a new model",
+            "synthetic" if folder.config.is_synthetic else "judged",
+            str(folder.config.tried_configurations),
+            str(len(found)),
+            f"{min(found)} to {max(found)}",
+            f"{seconds:.0f}",
+        )
+        yield f"| {' | '.join(cells)} |"
     yield ""
     yield f"## After {compared.programs} judged programs"
     yield ""

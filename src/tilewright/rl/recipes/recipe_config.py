@@ -65,6 +65,10 @@ class RecipeConfig(Section):
     """Variants that are trained as well, each with all seeds."""
     changes: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Settings of `tilewright train` that differ from the recipe, by stage and dotted path."""
+    tried_configurations: int = Field(default=1, ge=1)
+    """Configurations of this recipe that were tried before its figures are shown, with this one.
+    Nothing checks the number. A comparison prints it: a recipe that was tuned more has an
+    advantage."""
     last_steps: int = Field(default=3, ge=1)
     """Steps at the end of a stage over which its figures are averaged."""
 
