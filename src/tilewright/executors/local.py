@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tilewright import errors
 from tilewright.evaluator.devices.devices import find_device, plan_cores
@@ -20,7 +21,7 @@ from tilewright.executors.base import Progress, WorkerPool, failure, ignore_prog
 from tilewright.executors.scheduling import WorkerLoad
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.problem_lint import Health
-from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, FrameError
+from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
 
 START_S = 60.0
 """Seconds within which a supervisor must answer after its start."""
@@ -141,6 +142,18 @@ def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
     return [tuple(cores[n * each : (n + 1) * each]) for n in range(len(devices))]
 
 
+_supervisors = WeakValueDictionary[int, "Supervisor"]()
+"""Those of this process. A fork must not use their sockets: one would read the other's answers."""
+
+
+def _leave_all_to_parent() -> None:
+    for supervisor in list(_supervisors.values()):
+        supervisor.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_all_to_parent)
+
+
 class Supervisor(WorkerLoad):
     """One supervisor process, attached or started with its first request. It judges one at a time.
 
@@ -163,6 +176,7 @@ class Supervisor(WorkerLoad):
         self._process: subprocess.Popen[bytes] | None = None
         """Its process; `None`: it is a warm host's, or not started."""
         self._aborted = False
+        _supervisors[id(self)] = self
 
     def call(
         self,
@@ -181,36 +195,37 @@ class Supervisor(WorkerLoad):
         try:
             channel = self._channel or self._start(request.device)
             channel.send(kind, fields, request.to_json().encode())
-            return self._answer(channel, progress, idle)
+            last = self._last_frame(channel, progress, idle)
         except _LOST as error:
             hosted = self._process is None
             self.stop()
             if not hosted or self._aborted:
                 raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
-        except BaseException as error:
-            # An interrupt leaves an exchange unfinished, so the next one needs another process.
-            if not isinstance(error, errors.TilewrightError):
-                self.stop()
+        except BaseException:
+            # An unfinished exchange, as after an error of a callback. The next request must not
+            # read the rest of it: it needs another process.
+            self.stop()
             raise
+        else:
+            if last.kind == "failed":
+                raise failure(last.fields)
+            return last.body
         self._attach = without_host
         progress("host_lost", {"message": "the warm host was lost; going on without it"})
         return self.call(kind, fields, request, progress, idle)
 
-    def _answer(
+    def _last_frame(
         self, channel: Channel, progress: Progress, idle: Callable[[], None] | None
-    ) -> bytes:
+    ) -> Frame:
+        """Report each event of an exchange, and return the frame that ends it."""
         while True:
             frame = channel.receive(None, idle)
-            if frame.kind == "event":
-                progress(frame.fields.pop("event"), frame.fields)
-            elif frame.kind == "broken":
+            if frame.kind == "broken":
                 # The supervisor ends after an internal error; the next request gets another.
-                self.stop()
                 raise errors.InfrastructureError(frame.fields["message"])
-            elif frame.kind == "failed":
-                raise failure(frame.fields)
-            else:
-                return frame.body
+            if frame.kind != "event":
+                return frame
+            progress(frame.fields.pop("event"), frame.fields)
 
     def _start(self, device: str) -> Channel:
         try:
@@ -221,7 +236,17 @@ class Supervisor(WorkerLoad):
             ) from error
         cores = plan_cores(list(self._cores or os.sched_getaffinity(0)))
         plan = forkserver_plan(find_device(device), cores)
-        channel = self._channel = self._attach(plan) or self._launch(plan)
+        try:
+            channel = self._channel = self._attach(plan) or self._launch(plan)
+        except OSError as error:
+            # A limit of this machine, which may have room again later.
+            raise errors.InfrastructureError(
+                f"no supervisor can be started: {errors.reason_of(error)}"
+            ) from error
+        if self._aborted:
+            # `abort` may have come before there was anything to end.
+            self.abort()
+            raise errors.InfrastructureError("the executor was closed")
         self.pid = channel.receive(time.monotonic() + START_S).fields["pid"]
         return channel
 
@@ -233,14 +258,19 @@ class Supervisor(WorkerLoad):
         command += ["--forkserver", json.dumps(asdict(plan))]
         if self._cores:
             command += ["--cores", ",".join(map(str, self._cores))]
-        self._process = subprocess.Popen(
-            command,
-            pass_fds=(theirs.fileno(),),
-            stdin=subprocess.DEVNULL,
-            # The terminal's interrupt reaches this process alone, which ends the supervisor.
-            process_group=0,
-        )
-        theirs.close()
+        try:
+            self._process = subprocess.Popen(
+                command,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                # The terminal's interrupt reaches this process alone, which ends the supervisor.
+                process_group=0,
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         return Channel(ours)
 
     def abort(self) -> None:
@@ -251,6 +281,12 @@ class Supervisor(WorkerLoad):
         elif (channel := self._channel) is not None:
             # The warm host's supervisor ends when its client is gone.
             channel.shut_down()
+
+    def leave_to_parent(self) -> None:
+        """Forget the process, which belongs to the one that this process was forked from."""
+        if self._channel is not None:
+            self._channel.close()
+        self._channel, self._process, self.pid = None, None, None
 
     def stop(self) -> None:
         """End the process and wait until it is gone; a warm host's goes back to the host."""

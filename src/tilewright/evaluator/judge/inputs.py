@@ -43,6 +43,8 @@ ILL_CONDITIONED = 1e-2
 """Inputs on which the reference itself is off by this share of the output's RMS are skipped."""
 VARIATION_SEED = 0x5DEECE66D
 """Combined with the seed of a sample, so that its variation is not drawn from the same numbers."""
+MAX_KNOWN_CASES = 64
+"""Cases of which a judge keeps the infinite elements. It lives as long as its supervisor."""
 SEEDS = 16
 """Other seeds that are tried: outputs of few elements may be the same for two of them."""
 
@@ -183,11 +185,21 @@ def make_sample(
         sample.skipped = f"the reference refuses such inputs: {error}"
         return sample
     if variation == "nominal":
-        values = (item.value for item in sample.expected)
-        reference.infinite[repr(params)] = [_infinite(value) for value in values]
+        _keep_infinite(reference, sample)
     else:
         sample.skipped = unsound(reference, sample)
     return sample
+
+
+def _keep_infinite(reference: Reference, sample: InputSample) -> None:
+    """Note which elements are infinite on nominal inputs; a case that is used again is kept."""
+    known, case = reference.infinite, repr(sample.params)
+    known.pop(case, None)
+    masks = [_infinite(item.value) for item in sample.expected]
+    if any(mask is not None for mask in masks):
+        known[case] = masks
+    while len(known) > MAX_KNOWN_CASES:
+        known.pop(next(iter(known)))
 
 
 def _infinite(value: torch.Tensor) -> torch.Tensor | None:

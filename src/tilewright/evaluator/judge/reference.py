@@ -117,7 +117,8 @@ class Reference:
     placement: OutputPlacement = field(default_factory=OutputPlacement)
     precision: PrecisionState = field(default_factory=PrecisionState)
     infinite: dict[str, list[torch.Tensor | None]] = field(default_factory=dict)
-    """For each case, the elements of each output that are infinite on nominal inputs, by design."""
+    """For each case, the elements of each output that are infinite on nominal inputs, by design.
+    Hidden sizes are new cases in each evaluation, so that the oldest cases are dropped."""
 
     @property
     def model(self) -> torch.nn.Module | None:

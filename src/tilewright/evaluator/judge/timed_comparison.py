@@ -83,7 +83,9 @@ class TimedComparison:
         if found.kind == "values":
             again = compare_again(self.reference, fresh, outputs, compare_outputs)
             found = again[0] if again is not None else found
-        return found if found.kind else None
+        if not found.kind:
+            return None
+        return replace(found, message=f"by the rules of checked calls: {found.message}")
 
     def _is_truncated(self, sample: InputSample, outputs: Outputs, centers: Outputs) -> bool:
         """Tell whether all outputs are right but for the error of truncated factors."""

@@ -26,7 +26,8 @@ class UnchangedOutputs:
     """
 
     def __init__(self) -> None:
-        self._last: dict[int, torch.Tensor] = {}
+        self._last: dict[int, tuple[int, torch.Tensor]] = {}
+        """For each place among the outputs, the size of the last one and its sectors."""
 
     def unchanged_bytes(self, outputs: Sequence[torch.Tensor | None]) -> int | None:
         """Return how many bytes are as in the call before; `None` if none of its size is known."""
@@ -35,8 +36,9 @@ class UnchangedOutputs:
             if output is None or output.nbytes < SECTOR_BYTES:
                 continue
             sectors = _sectors(output)
-            before, self._last[place] = self._last.get(place), sectors
-            if before is None or before.shape != sectors.shape:
+            size, before = self._last.get(place, (0, sectors))
+            self._last[place] = output.nbytes, sectors
+            if size != output.nbytes:
                 continue
             share = float((before == sectors).all(1).double().mean())
             found = (found or 0) + (int(share * output.nbytes) if share > MIN_SHARE else 0)

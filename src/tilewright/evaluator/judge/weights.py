@@ -19,6 +19,11 @@ another name in the runner."""
 KNOWN_SHARE = 1 / 8
 """Share of equal elements from which on a weight is no set of random numbers. In float8 e4m3, the
 coarsest format, the most frequent of many normal numbers has a share of 1/25."""
+FEW_REPEATS = 4
+"""Equal elements that a weight needs to be no set of random numbers. In bf16, two of 9 to 16 random
+numbers are equal by chance in up to 14 % of modules."""
+FEW_REPEATS_OF_BYTES = 8
+"""The same for numbers of 8 bits, which are equal more often."""
 MANY_ELEMENTS = 1 << 20
 """Elements of a weight from which on only every n-th one is compared."""
 
@@ -108,13 +113,15 @@ def is_known_before(value: torch.Tensor, other: torch.Tensor | None) -> bool:
         return False
     some = parts(value).reshape(-1)[:: -(-value.numel() // MANY_ELEMENTS)]
     numbers = some.float() if some.element_size() < 4 else some
+    few = FEW_REPEATS if some.element_size() > 1 else FEW_REPEATS_OF_BYTES
+    enough = max(KNOWN_SHARE * numbers.numel(), few)
     _, counts = numbers.unique(return_counts=True)
-    if float(counts.max()) >= KNOWN_SHARE * numbers.numel():
+    if float(counts.max()) >= enough:
         return True
     if other is None or other.shape != value.shape or other.dtype != value.dtype:
         return False
     again = parts(other).reshape(-1)[:: -(-value.numel() // MANY_ELEMENTS)]
-    return float((some == again.to(some.device)).double().mean()) >= KNOWN_SHARE
+    return int((some == again.to(some.device)).sum()) >= enough
 
 
 def named_alike(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dict[str, str]:

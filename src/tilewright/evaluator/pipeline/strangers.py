@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.evaluator.devices.device_processes import strangers
-from tilewright.evaluator.devices.nvml import device_processes
+from tilewright.evaluator.devices.nvml import conditions, device_processes
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.records.codes import LabelName
 
@@ -24,6 +24,9 @@ def note_strangers(session: EvaluationSession, used_bytes: int) -> None:
     memory.strangers, memory.stranger_bytes = None, max(memory.others_bytes - siblings, 0)
     if host.ledger is not None and memory.stranger_bytes > OTHER_PROGRAM_BYTES:
         held = device_processes(host.device.uuid)
+        # What a sibling has released before the list was made is nobody's any more.
+        now = conditions(host.device.uuid)
+        used_bytes = min(used_bytes, (now.used_bytes if now else None) or used_bytes)
         memory.strangers = strangers(held, used_bytes, host.ledger.supervisors())
     if memory.strangers is not None:
         memory.stranger_bytes = memory.strangers.held_bytes

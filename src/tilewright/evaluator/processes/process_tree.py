@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -155,8 +156,8 @@ class ProcessTree:
         return all(_all_in(pid, _STOPPED) for pid in self.pids)
 
     def payload_is_runnable(self) -> bool:
-        """Tell whether the payload's first thread runs, or would run if it had a core."""
-        return any(_state(f"/proc/{pid}/stat") == b"R" for pid in self.pids[:1])
+        """Tell whether a thread of the payload runs, or would run if it had a core."""
+        return any(b"R" in _thread_states(pid) for pid in self.pids[:1])
 
     def payload_hides(self) -> bool:
         """Tell whether the payload's first thread has ended and others live on.
@@ -221,11 +222,13 @@ def signal_name(number: int) -> str:
 
 def _all_in(pid: int, states: bytes) -> bool:
     """Tell whether each thread of a process is in one of these states, or gone."""
+    return all(state in states for state in _thread_states(pid))
+
+
+def _thread_states(pid: int) -> Iterator[bytes]:
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            if _state(f"/proc/{pid}/task/{thread}/stat") not in states:
-                return False
-    return True
+            yield _state(f"/proc/{pid}/task/{thread}/stat")
 
 
 def _first_thread_ended(pid: int) -> bool:

@@ -16,7 +16,7 @@ class RunnableTree(Protocol):
         """Return the CPU seconds that they have used."""
 
     def payload_is_runnable(self) -> bool:
-        """Tell whether the first thread of the payload runs, or would run if it had a core."""
+        """Tell whether a thread of the payload runs, or would run if it had a core."""
 
 
 class CallLimit:

@@ -37,6 +37,8 @@ POLL_INTERVAL_S = 0.05
 """Seconds between two checks of client, deadline and memory while the supervisor waits."""
 MEMORY_DESCRIPTORS = 3
 """Descriptors that a runner sends of itself: its memory, its memory map, and its pages."""
+SENT_S = 1.0
+"""Seconds for the rest of a frame whose first bytes are there, also after the limit of its call."""
 HIDES = "its first thread has ended, so that its memory cannot be counted"
 MIN_HELD = 2
 """Calls whose outputs their caller holds at least."""
@@ -290,7 +292,7 @@ class Runner:
         while not self.page.spin(flag, sequence):
             if self._poll.poll(0) and self.page.flags[flag] != sequence:
                 # A frame before completion: an error of the candidate, or its end.
-                frame = self.receive(limit.at)
+                frame = self.receive(max(limit.at, time.monotonic() + SENT_S))
                 raise self._forged(f"{frame.kind!r} before the call was done")
             if limit.is_over():
                 raise self.late()

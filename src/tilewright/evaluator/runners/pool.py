@@ -95,9 +95,9 @@ class RunnerPool:
         self.tf32 = context.request.allows_tf32
         """Whether float32 products of runners on a GPU may be rounded to tf32."""
         self.usable_variations: dict[str, list[str]] = {}
+        """Input variations that timed calls of each case may get; the reference accepts them."""
         self.peaked: set[str] = set()
         """Cases whose reference accepts uneven parts with a peak."""
-        """The input variations of each case on which the reference can judge."""
 
     def start(
         self, name: str, candidate: Candidate, *, build: str = "", suppression: Fields | None = None

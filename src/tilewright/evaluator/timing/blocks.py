@@ -28,6 +28,7 @@ from tilewright.evaluator.timing.call_plan import (
     HALF_TYPES,
     HEAP_OUTPUTS,
     MAX_AS_CHECKED_BYTES,
+    MAX_AS_CHECKED_S,
     MAX_HEAP_BYTES,
     VARIATIONS_KEY,
     chosen_variations,
@@ -183,7 +184,9 @@ class CaseTimer:
         fits = self.times.moved_bytes <= MAX_AS_CHECKED_BYTES
         certain = choices.randrange(CERTAIN_HALVES)
         for half in itertools.count():
-            yield fits and (half == certain or choices.random() < AS_CHECKED_SHARE)
+            chosen = choices.random() < AS_CHECKED_SHARE
+            in_time = self.times.harness.as_checked_s < MAX_AS_CHECKED_S
+            yield fits and (half == certain or (chosen and in_time))
 
     def _time_block(self, as_checked: list[bool]) -> None:
         # The order is random, because the first call after a pause is slower.

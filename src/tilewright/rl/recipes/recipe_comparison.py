@@ -17,6 +17,8 @@ from tilewright.rl.stage_runner import seconds_of
 from tilewright.rl.study.directions import STUDENT_95, last_value
 from tilewright.rl.study.study_folder import run_in
 
+SAME = ("scale", "problems", "last_steps")
+"""Settings in which runs must agree to be compared; the page names those that differ."""
 COMPARED = ("fast@1.2", "correct", "coverage", "rejected")
 """The figures of the comparison, which all are shares."""
 
@@ -58,7 +60,7 @@ class MeanOfSeeds:
     mean: float
     low: float | None
     high: float | None
-    """`None`: there are fewer than two seeds."""
+    """`None`: there are fewer than two seeds, or all have the same value."""
 
     def __str__(self) -> str:
         """Return it as a cell of a table."""
@@ -153,7 +155,7 @@ def mean_of_seeds(
     if not values:
         return None
     mean = statistics.fmean(values)
-    if len(values) < 2:
+    if len(set(values)) < 2:
         return MeanOfSeeds(mean, None, None)
     quantile = STUDENT_95[min(len(values) - 1, len(STUDENT_95)) - 1]
     half = quantile * statistics.stdev(values) / math.sqrt(len(values))
@@ -161,46 +163,27 @@ def mean_of_seeds(
 
 
 def highest(means: dict[str, MeanOfSeeds | None]) -> str | None:
-    """Return whose interval lies above all others; `None`: intervals overlap, or one is missing."""
-    known = {name: item for name, item in means.items() if item is not None}
-    if len(known) < 2:
-        return None
-    best = max(known, key=lambda name: known[name].mean)
-    low = known[best].low
-    others = [item.high for name, item in known.items() if name != best]
-    if low is None or any(high is None or high >= low for high in others):
-        return None
-    return best
+    """Return whose interval lies above all others; `None`: intervals overlap, or one is missing.
+
+    Seeds with equal shares show no spread, so that their interval is missing.
+    """
+    bounds = dict[str, tuple[float, float]]()
+    for name, item in means.items():
+        if item is None or item.low is None or item.high is None:
+            return None
+        bounds[name] = item.low, item.high
+    best = max(bounds, key=lambda name: bounds[name])
+    others = [high for name, (_, high) in bounds.items() if name != best]
+    return best if others and max(others) < bounds[best][0] else None
 
 
 def _lines(folders: Sequence[RecipeFolder], compared: RecipeComparison) -> Iterator[str]:
     yield "# Recipes compared"
     yield ""
-    if any(folder.config.is_synthetic for folder in folders):
-        yield "Some verdicts are **synthetic**: a formula computed them, and no program ran."
+    for caveat in _caveats(folders):
+        yield caveat
         yield ""
-    models = {folder.config.model for folder in folders}
-    if len(models) > 1 or models == {""}:
-        yield "The recipes did not begin with the same weights, so the start differs too."
-        yield ""
-    heads = ("recipe", "begins with", "verdicts", "tried configurations", "seeds")
-    heads += ("programs of a seed", "seconds")
-    yield f"| {' | '.join(heads)} |"
-    yield "| --- " * len(heads) + "|"
-    for folder in folders:
-        found = [item.programs for item in seed_steps(folder)]
-        seconds = math.fsum(seconds_of(folder.path).values())
-        cells = (
-            folder.recipe.name,
-            folder.config.model or "a new model",
-            "synthetic" if folder.config.is_synthetic else "judged",
-            str(folder.config.tried_configurations),
-            str(len(found)),
-            f"{min(found)} to {max(found)}",
-            f"{seconds:.0f}",
-        )
-        yield f"| {' | '.join(cells)} |"
-    yield ""
+    yield from _runs(folders)
     yield f"## After {compared.programs} judged programs"
     yield ""
     yield "Each seed counts until it had so many programs judged, the fewest of any seed here."
@@ -210,12 +193,45 @@ def _lines(folders: Sequence[RecipeFolder], compared: RecipeComparison) -> Itera
     yield "| --- " * (1 + len(COMPARED)) + "|"
     for folder in folders:
         ends = [found[folder.recipe.name] for found in compared.means.values()]
-        shown = ("not measured" if end is None else str(end) for end in ends)
-        yield f"| {folder.recipe.name} | {' | '.join(shown)} |"
+        cells = ("not measured" if end is None else str(end) for end in ends)
+        yield f"| {folder.recipe.name} | {' | '.join(cells)} |"
     best = (name or "not resolved" for name in compared.highest.values())
     yield f"| highest | {' | '.join(best)} |"
     yield ""
     yield from _directions(folders)
+
+
+def _caveats(folders: Sequence[RecipeFolder]) -> Iterator[str]:
+    if any(folder.config.is_synthetic for folder in folders):
+        yield "Some verdicts are **synthetic**: a formula computed them, and no program ran."
+    models = {folder.config.model for folder in folders}
+    if len(models) > 1 or models == {""}:
+        yield "The recipes did not begin with the same weights, so the start differs too."
+    for setting in SAME:
+        values = sorted({str(getattr(folder.config, setting)) for folder in folders})
+        if len(values) > 1:
+            shown = ", ".join(f"`{value}`" for value in values)
+            yield f"**Not comparable**: `{setting}` differs between the runs ({shown})."
+
+
+def _runs(folders: Sequence[RecipeFolder]) -> Iterator[str]:
+    heads = ["recipe", "begins with", "verdicts", "tried configurations", "seeds"]
+    heads += ["programs of a seed", "seconds"]
+    yield f"| {' | '.join(heads)} |"
+    yield "| --- " * len(heads) + "|"
+    for folder in folders:
+        found = [item.programs for item in seed_steps(folder)]
+        cells = (
+            folder.recipe.name,
+            folder.config.model or "a new model",
+            "synthetic" if folder.config.is_synthetic else "judged",
+            str(folder.config.tried_configurations),
+            str(len(found)),
+            f"{min(found)} to {max(found)}",
+            f"{math.fsum(seconds_of(folder.path).values()):.0f}",
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
 
 
 def _directions(folders: Sequence[RecipeFolder]) -> Iterator[str]:

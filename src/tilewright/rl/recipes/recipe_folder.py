@@ -17,6 +17,8 @@ from tilewright.rl.study.study_config import first_difference
 from tilewright.rl.study.study_folder import finished_model
 
 RECIPE, LOGS = "recipe.yaml", "logs"
+TRIED = "tried_configurations"
+"""The setting that may change after the start."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,17 @@ def open_recipe(path: Path, recipe: Recipe, config: RecipeConfig) -> RecipeFolde
     recorded = path / RECIPE
     tree = {"recipe": recipe.name, **config.model_dump(mode="json")}
     if recorded.exists():
-        before = _read(recorded)
+        found = read_recipe(path)
+        # Known at the end alone, and no value of a training.
+        same = found.config.model_copy(update={TRIED: config.tried_configurations})
+        before = {"recipe": found.recipe.name, **same.model_dump(mode="json")}
         if name := first_difference(tree, before):
             raise ConfigError(
                 f"{path} was begun with another value of {name}: give the settings in {recorded}, "
                 "or another --out"
             )
-    else:
-        with writing(path):
-            write_whole(recorded, yaml.safe_dump(tree, sort_keys=False))
+    with writing(path):
+        write_whole(recorded, yaml.safe_dump(tree, sort_keys=False))
     return RecipeFolder(path.resolve(), recipe, config)
 
 

@@ -58,11 +58,11 @@ def test_small_elements_that_are_left_out_are_wrong_in_a_call_that_counts_as_che
 
     def seen(output: torch.Tensor, *, as_checked: bool) -> str:
         answer = judge.timed("candidate", output, expect=True, compare=True, as_checked=as_checked)
-        return answer["wrong"]
+        return f"{answer['wrong']}: {answer['message']}" if answer["wrong"] else ""
 
     assert seen(right, as_checked=True) == ""
     assert seen(wrong, as_checked=False) == ""
-    assert seen(wrong, as_checked=True) == "values"
+    assert seen(wrong, as_checked=True).startswith("values: by the rules of checked calls: ")
 
 
 def test_pages_of_an_output_that_nobody_wrote_are_reported(judge):

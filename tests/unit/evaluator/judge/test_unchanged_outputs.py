@@ -33,3 +33,6 @@ def test_outputs_of_another_size_and_none_are_not_compared():
     assert seen.unchanged_bytes([torch.zeros(64), None, torch.zeros(())]) is None
     assert seen.unchanged_bytes([torch.zeros(128), None, torch.zeros(())]) is None
     assert seen.unchanged_bytes([torch.zeros(128), None, torch.zeros(())]) == 512
+    # As many places of both are compared.
+    assert seen.unchanged_bytes([torch.zeros(1 << 18)]) is None
+    assert seen.unchanged_bytes([torch.zeros(1 << 19)]) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tilewright.evaluator.judge.weights import (
@@ -156,3 +157,16 @@ def test_a_weight_that_is_known_before_it_is_built_is_no_random_one():
     assert not is_known_before(torch.arange(64) * 0, torch.zeros(64))
     for kind in (torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):
         assert not is_known_before(drawn(kind), drawn(kind)), kind
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_short_weight_is_random_though_some_of_its_elements_are_equal(kind):
+    generator = torch.Generator().manual_seed(4)
+
+    def drawn(count: int) -> torch.Tensor:
+        return torch.rand(count, generator=generator).to(kind)
+
+    for count in (2, 3, 8, 9, 15, 16, 24):
+        assert not any(is_known_before(drawn(count), drawn(count)) for _ in range(200)), count
+    known = torch.tensor([0.5, -0.5, 0.25, 2.0]).to(kind)
+    assert is_known_before(known, known)

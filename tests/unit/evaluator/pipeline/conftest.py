@@ -16,7 +16,7 @@ from tests.in_process_evaluator import ROOT, InProcessEvaluator, a_request
 from tests.shared_device import GIB, HONEST, PROBLEM, SIBLING, TOTAL, Start
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.nvml import Conditions
-from tilewright.evaluator.pipeline import memory_admission, session
+from tilewright.evaluator.pipeline import memory_admission, session, strangers
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.memory_ledger import MemoryLedger
 from tilewright.evaluator.processes.prefork import lease_folder
@@ -68,6 +68,6 @@ def begun(evaluator: InProcessEvaluator, shared: Start, monkeypatch: pytest.Monk
     )
     made: Any = SimpleNamespace(strangers=0, session=EvaluationSession(context), start=shared)
     made.session.on_gpu = True
-    for module in (session, memory_admission):
+    for module in (session, memory_admission, strangers):
         monkeypatch.setattr(module, "conditions", state)
     return made

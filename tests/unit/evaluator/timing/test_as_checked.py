@@ -5,7 +5,11 @@ from __future__ import annotations
 import itertools
 
 from tests.unit.evaluator.timing.test_blocks import Scripted, plan, steady
-from tilewright.evaluator.timing.call_plan import CERTAIN_HALVES, MAX_AS_CHECKED_BYTES
+from tilewright.evaluator.timing.call_plan import (
+    CERTAIN_HALVES,
+    MAX_AS_CHECKED_BYTES,
+    MAX_AS_CHECKED_S,
+)
 
 
 def test_some_timed_calls_at_random_places_are_compared_as_checked_ones():
@@ -24,6 +28,13 @@ def test_none_is_compared_so_whose_float64_fits_into_no_device():
     session.moved = MAX_AS_CHECKED_BYTES
     session.time()
     assert not any(fields["as_checked"] for fields in session.logged("finish_timed"))
+
+
+def test_after_many_seconds_only_the_certain_one_of_a_replicate_is_compared_so():
+    session = Scripted.of(plan(100), steady(2e-3), steady(1e-3))
+    session.answers(as_checked_s=MAX_AS_CHECKED_S)
+    session.time()
+    assert 1 <= sum(fields["as_checked"] for fields in session.logged("finish_timed")) <= 4
 
 
 def test_the_time_of_these_comparisons_is_in_no_limit():

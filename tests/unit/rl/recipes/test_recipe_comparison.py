@@ -42,6 +42,11 @@ def test_the_interval_is_that_of_student_over_seeds():
     assert str(mean) == "0.200 [0.000, 0.448]"
 
 
+def test_equal_seeds_show_no_spread_and_so_no_interval():
+    equal = [seed(4, correct=(0.25,)), seed(4, correct=(0.25,))]
+    assert mean_of_seeds(equal, "correct", 4, 1) == MeanOfSeeds(0.25, None, None)
+
+
 def test_a_figure_that_no_step_has_is_not_measured():
     assert mean_of_seeds([seed(4, correct=(None,))], "correct", 4, 1) is None
     assert mean_of_seeds([seed(4, correct=(0.5,))], "coverage", 4, 1) is None
@@ -51,10 +56,9 @@ def test_a_figure_that_no_step_has_is_not_measured():
 def test_only_an_interval_above_all_others_is_the_highest():
     low, high = MeanOfSeeds(0.2, 0.1, 0.3), MeanOfSeeds(0.6, 0.5, 0.7)
     assert highest({"a": low, "b": high}) == "b"
-    assert highest({"a": low, "b": high, "c": None}) == "b"
+    assert highest({"a": low, "b": high, "c": None}) is None
     assert highest({"a": low, "b": MeanOfSeeds(0.4, 0.29, 0.5)}) is None
     assert highest({"a": MeanOfSeeds(0.2, None, None), "b": high}) is None
-    assert highest({"b": high, "c": None}) is None
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 200))

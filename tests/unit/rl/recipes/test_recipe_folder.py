@@ -54,6 +54,9 @@ def test_a_folder_keeps_its_recipe_and_its_settings(tmp_path):
     assert (found.recipe, found.config) == (AUTOTRITON, CONFIG)
     with pytest.raises(ConfigError, match="another value of seeds"):
         open_recipe(tmp_path, AUTOTRITON, CONFIG.model_copy(update={"seeds": 3}))
+    more = CONFIG.model_copy(update={"tried_configurations": 3})
+    assert open_recipe(tmp_path, AUTOTRITON, more).config == more
+    assert read_recipe(tmp_path).config == more
     with pytest.raises(ConfigError, match="another value of recipe"):
         open_recipe(tmp_path, find_recipe("dr_kernel"), CONFIG.model_copy(update={"variants": ()}))
 
@@ -65,6 +68,14 @@ def test_two_processes_cannot_train_in_one_folder(tmp_path):
         pass
     with held(place):
         pass
+
+
+def test_a_folder_that_an_older_version_began_is_continued(tmp_path):
+    open_recipe(tmp_path, AUTOTRITON, CONFIG)
+    tree = yaml.safe_load((tmp_path / RECIPE).read_text())
+    del tree["tried_configurations"], tree["last_steps"]
+    (tmp_path / RECIPE).write_text(yaml.safe_dump(tree))
+    assert open_recipe(tmp_path, AUTOTRITON, CONFIG).config == CONFIG
 
 
 def test_damaged_and_missing_files_are_named(tmp_path):
