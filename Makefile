@@ -12,6 +12,8 @@ SERVED := tests/services
 SERVED_JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # The tests of a file share a server. Slow files come first: none runs alone at the end.
 BY_FILE := --dist loadfile --no-loadscope-reorder
+# Threads of torch in several workers would spin for cores that other workers have.
+ONE_THREAD := OMP_NUM_THREADS=1
 # A worker whose tests wait gives the rest of them to the other ones.
 BY_TEST := --dist worksteal
 # The tests of a file share a forkserver. Those with the mark `alone` watch memory or the clock.
@@ -90,12 +92,12 @@ demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 	$(BIN)/tilewright demo
 
 test: $(STAMP)  ## run the tests that this machine can, but for those of services and long ones
-	$(PYTEST) -n $(JOBS) $(BY_TEST) -m "$(ONCE)" $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
+	$(ONE_THREAD) $(PYTEST) -n $(JOBS) $(BY_TEST) -m "$(ONCE)" $(SERVED:%=--ignore=%) $(FORKED:%=--ignore=%) $(GPU:%=--ignore=%) $(ARGS)
 	$(PYTEST) -n $(JOBS) $(BY_FILE) -m "not alone and $(ONCE)" $(FORKED) $(ARGS) || $(NONE_CHOSEN)
 	$(PYTEST) -m "(alone or gpu) and $(ONCE)" $(FORKED) $(GPU) $(ARGS) || $(NONE_CHOSEN)
 
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, but for long ones
-	$(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "$(CHOSEN)" $(SERVED) $(ARGS) || $(NONE_CHOSEN)
+	$(ONE_THREAD) $(PYTEST) -n $(SERVED_JOBS) $(BY_FILE) -m "$(CHOSEN)" $(SERVED) $(ARGS) || $(NONE_CHOSEN)
 
 test-all:  ## run all tests, long ones with the mark `nightly` among them
 	$(MAKE) test CHOSEN="nightly or not nightly"
