@@ -223,7 +223,9 @@ def further_models(settings: Config) -> Iterator[dict[str, Policy]]:
 
 def asks_a_model(run: str | None) -> bool:
     """Tell whether a model writes the answers of a run: then its folder holds no candidates."""
-    if run is None or not (Path(run) / EVENTS).exists() or (Path(run) / CANDIDATES).exists():
+    if run is None or not os.path.exists(Path(run) / EVENTS):
+        return False
+    if os.path.exists(Path(run) / CANDIDATES):
         return False
     events = read_events(Path(run), left_out=lambda _: None)
     first = next((event.asks[0] for event in events if isinstance(event, RequestsIssued)), None)
@@ -261,7 +263,7 @@ def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
 
 
 def _line(turn: Turn, spent: Usage, leaders: Leaders) -> str:
-    best = leaders.best().get(turn.ask.problem)
+    best = leaders.best_of_problem(turn.ask.problem)
     parts = [f"turn {turn.ask.turn + 1}, {turn_text(turn)}", f"{spent.tokens} tokens"]
     if spent.usd:
         parts.append(f"{spent.usd:.2f} USD")

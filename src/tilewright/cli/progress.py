@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from statistics import median
 from typing import Any, Self
@@ -19,6 +20,8 @@ FIRST_LINE_S = 2.0
 """Seconds until the first line without a terminal. A shorter command prints no progress."""
 MINUTES_FROM_S = 90.0
 """Seconds from which on the remaining time is shown in minutes."""
+MEDIAN_ITEMS = 1000
+"""Last items of which the median tells the remaining time. All would cost more with each item."""
 PROGRESS_ROWS = 1000
 """Rows between two updates of a progress that counts them."""
 STAGES: dict[str, str] = {
@@ -89,8 +92,8 @@ class Progress:
         self._id = self._rich.add_task("", total=None, left="", rates="")
         self._reached_at: tuple[float, int] | None = None
         self._rates: Callable[[], str] = str
-        self._each_s: list[float] = []
-        """Seconds from one item to the next, for each item that this invocation finished."""
+        self._each_s = deque[float](maxlen=MEDIAN_ITEMS)
+        """Seconds from one item to the next, for the last items that this invocation finished."""
         self._over = threading.Event()
         self._ticker = threading.Thread(target=self._write_lines, daemon=True)
 

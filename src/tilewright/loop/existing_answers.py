@@ -7,13 +7,14 @@ format of Dr. Kernel.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import ConfigError, ProblemError, RecordError
+from tilewright.errors import ConfigError, ProblemError, RecordError, reason_of
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.prediction_formats import named_predictions, without_tests
 from tilewright.loop.run_state import CANDIDATES, is_unjudged, sources_of
@@ -61,12 +62,14 @@ def read_answers(where: str, problems: list[Problem]) -> Answers:
         return Answers(reader.sources, reader.skipped)
     if not is_text(where):
         raise ConfigError(f"--candidates {where!r}: the name is not UTF-8; rename the file")
-    if not path.exists():
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:
         wanted = f"a folder, JSON lines, parquet, a run, or `{REFERENCE}`"
-        raise ConfigError(f"--candidates {where}: no such file or folder; name {wanted}")
-    if path.is_dir() and (path / EVENTS).is_file():
+        raise ConfigError(f"--candidates {where}: {reason_of(error)}; name {wanted}") from error
+    if os.path.isfile(path / EVENTS):
         reader.read_run(path)
-    elif path.is_dir() and (path / REPORT).is_file():
+    elif os.path.isfile(path / REPORT):
         reader.read_report(path / REPORT, None, 0)
     elif path.is_dir():
         reader.read_folder(path)

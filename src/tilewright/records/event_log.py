@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from pydantic import ValidationError
 
@@ -29,6 +30,8 @@ from tilewright.records.run_folder import PROBLEMS, REPORT
 from tilewright.records.version1 import VALUES, upgrade
 
 EVENTS = "events.jsonl"
+BLOCK_BYTES = 1 << 20
+"""Bytes after which the lines of many events are written, so that memory holds few of them."""
 _OLD_KINDS = {
     old: record
     for record in (RunStarted, RequestsIssued, TurnFinished)
@@ -58,7 +61,8 @@ class EventLog:
     def __init__(self, folder: Path, length: int | None = None) -> None:
         self.path = folder / EVENTS
         with writing(self.path):
-            self._file: IO[bytes] = open(self.path, "ab+")  # noqa: SIM115 - closed in `close`
+            # Without a buffer: a later write, or the end, would write an event that failed.
+            self._file: FileIO = open(self.path, "ab+", buffering=0)  # noqa: SIM115 - see `close`
         if not try_lock(self._file):
             self._file.close()
             raise ConfigError(
@@ -76,16 +80,29 @@ class EventLog:
         self.extend([event])
 
     def extend(self, events: Iterable[Event]) -> None:
-        """Write several events; all are on disk when this returns."""
+        """Write several events; all are on disk when this returns.
+
+        If the disk refuses one of them, the log has none of them.
+        """
         with writing(self.path):
-            for event in events:
-                self._file.write(event.model_dump_json().encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            before = whole = os.fstat(self._file.fileno()).st_size
+            try:
+                for block in _blocks(events):
+                    rest = memoryview(block)
+                    while rest:
+                        rest = rest[self._file.write(rest) :]
+                    whole += len(block)
+                os.fsync(self._file.fileno())
+            except BaseException as error:
+                # The next event must not follow a part of a line. An interrupt keeps whole blocks.
+                with suppress(OSError):
+                    self._file.truncate(before if isinstance(error, OSError) else whole)
+                raise
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file. All events are on disk, so an error of it loses nothing."""
+        with suppress(OSError):
+            self._file.close()
 
     def __enter__(self) -> Self:
         """Return the log itself."""
@@ -94,6 +111,18 @@ class EventLog:
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
+
+
+def _blocks(events: Iterable[Event]) -> Iterator[bytes]:
+    """Yield the lines of events, many in one block."""
+    lines, size = list[bytes](), 0
+    for event in events:
+        lines.append(event.model_dump_json().encode() + b"\n")
+        size += len(lines[-1])
+        if size >= BLOCK_BYTES:
+            yield b"".join(lines)
+            lines, size = [], 0
+    yield b"".join(lines)
 
 
 def length_of(folder: Path) -> int:
@@ -111,7 +140,7 @@ def is_eval_run(folder: Path) -> bool:
     `report` writes a file of the same name into the folder of another run.
     """
     others = (folder / EVENTS, folder / PROBLEMS)
-    return (folder / REPORT).is_file() and not any(map(os.path.exists, others))
+    return os.path.isfile(folder / REPORT) and not any(map(os.path.exists, others))
 
 
 def unreadable_log(folder: Path, error: OSError) -> RecordError:
@@ -123,7 +152,7 @@ def unreadable_log(folder: Path, error: OSError) -> RecordError:
         shows = f"tilewright explain {folder} shows it"
         return RecordError(f"{folder}: a run of eval, which has a single report; {shows}")
     if not os.path.exists(folder / EVENTS):
-        if (folder / PROBLEMS).is_file():
+        if os.path.isfile(folder / PROBLEMS):
             return RecordError(f"{folder}: its event log {EVENTS} is missing; put it back")
         return RecordError(f"{folder}: no run: it has no {EVENTS}; {advice}")
     return RecordError(f"{folder / EVENTS}: cannot be read: {reason_of(error)}")

@@ -178,8 +178,9 @@ def title_of_problem(problem: Problem) -> str:
     """Return the first sentence or words of a problem's description, else of its docstring."""
     text = problem.description.partition("\n")[0]
     if not text:
-        # A run may hold problems of another version, whose text does not parse.
-        with suppress(SyntaxError, ValueError, RecursionError):
+        # A run may hold problems of another version, whose text does not parse. The last two:
+        # nested deeper than Python's parser can follow.
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             text = about(problem)
     return cut(text.partition(". ")[0].removesuffix("."), MAX_TITLE)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import ConfigError, RecordError, reason_of
 from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.loop.run_state import lines_of
 from tilewright.records import EvalReport
@@ -83,7 +84,7 @@ def compared_run(folder: Path, protocol: str) -> ComparedRun:
         device, damaged = report.environment.device_name, list[str]()
         evaluator, titles = report.evaluator, {}
         titles[report.request.problem.id] = title_of_problem(report.request.problem)
-    elif (folder / EVENTS).is_file():
+    elif os.path.isfile(folder / EVENTS):
         damaged = []
         events = list(read_events(folder, with_requests=False, left_out=damaged.append))
         begun = next((event for event in events if isinstance(event, RunStarted)), None)
@@ -94,14 +95,25 @@ def compared_run(folder: Path, protocol: str) -> ComparedRun:
         found = standings(turns_of(events), protocol)
         titles = titles_in(folder, set(found)) if (folder / PROBLEMS).is_file() else {}
     else:
-        what = "no run: it has no report and no event log"
-        if (folder / PROBLEMS).is_file():
-            raise RecordError(f"{folder}: its event log {EVENTS} is missing; put it back")
-        what = what if folder.exists() else "no such folder"
-        raise RecordError(f"{folder}: {what}; name a run folder of eval, bench or optimize")
+        raise _no_run(folder)
     if not found:
         raise ConfigError(f"{folder}: it has no verdicts of the protocol {protocol}")
     return ComparedRun(str(folder), device, found, sources, tuple(damaged), evaluator, titles)
+
+
+def _no_run(folder: Path) -> RecordError:
+    """Return the error for a folder without a run: what it is instead."""
+    if os.path.isfile(folder / PROBLEMS):
+        return RecordError(f"{folder}: its event log {EVENTS} is missing; put it back")
+    there = os.path.exists(folder)
+    what = "no run: it has no report and no event log" if there else "no such folder"
+    try:
+        os.stat(folder / EVENTS)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        what = f"cannot be read: {reason_of(error)}"
+    return RecordError(f"{folder}: {what}; name a run folder of eval, bench or optimize")
 
 
 def _sources(folder: Path) -> dict[str, str]:

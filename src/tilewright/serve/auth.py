@@ -141,11 +141,11 @@ class Tokens:
         state = _state_of(self._home)
         if state != self._state:
             try:
-                self._clients = _clients_of(self._home)
+                self._clients, self._state = _clients_of(self._home), state
             except ConfigError:
-                # A damaged file admits no client.
-                self._clients = {}
-            self._state = state
+                # A damaged file admits no client. The read alone may have failed, without a change
+                # of the file, so that the next request reads again.
+                self._clients, self._state = {}, None
         return self._clients
 
     def knows(self, client: AuthenticatedClient) -> bool:

@@ -21,6 +21,8 @@ HEARTBEAT = "still"
 """Event without content: the evaluation still runs, so it can be cancelled here."""
 ATTEMPT_ENDED = "attempt_ended"
 """Event for the server alone: a task is no longer evaluated, however that came."""
+START_FAILED = "start_failed"
+"""Event for the server alone: no queued task could be started; the dispatcher tries again."""
 LATE = "its deadline passed before its turn"
 ATTEMPTS = 3
 """Evaluations of a task that ends with an internal error each time."""
@@ -115,21 +117,36 @@ class Dispatcher:
             }
 
     def _serve(self) -> None:
-        while True:
-            with self._changed:
-                # The interval: no event reports that the capacity has grown.
-                self._changed.wait_for(
-                    lambda: self._ending or self._next() is not None, POLL_INTERVAL_S
-                )
-                if self._ending:
-                    return
-                self._end_late()
-                if (item := self._next()) is not None:
-                    self._start(self._tasks.serve(item))
+        while not self._ending:
+            try:
+                with self._changed:
+                    self._start_next()
+            except Exception as error:  # noqa: BLE001 - any, or no task would start any more
+                message = f"no task can be started: {type(error).__name__}: {error}"
+                self._tell("", START_FAILED, {"message": message})
+                self._pause(POLL_INTERVAL_S)
+
+    def _start_next(self) -> None:
+        """Wait until a task can start, and start it; called with the lock held."""
+        # The interval: no event reports that the capacity has grown.
+        self._changed.wait_for(lambda: self._ending or self._next() is not None, POLL_INTERVAL_S)
+        if self._ending:
+            return
+        self._end_late()
+        if (item := self._next()) is not None:
+            self._start(self._tasks.serve(item))
 
     def _start(self, task: TaskState) -> None:
         self._tasks.move(task, Phase.RUNNING)
-        self._pool.submit(self._judge, task)
+        begun: Future[None] = Future()
+        try:
+            self._pool.submit(self._judge, task, begun)
+        except Exception:
+            # The pool keeps a call for which it can start no thread, and makes it later. So the
+            # call is cancelled, unless another thread has begun it already.
+            if begun.cancel():
+                self._tasks.move(task, Phase.QUEUED)
+                raise
 
     def _end_late(self) -> None:
         """End queued tasks whose deadline has passed, once in an interval."""
@@ -146,7 +163,9 @@ class Dispatcher:
     def _next(self) -> Task | None:
         return self._tasks.next() if len(self._tasks.running) < self._limit() else None
 
-    def _judge(self, task: TaskState) -> None:
+    def _judge(self, task: TaskState, begun: Future[None]) -> None:
+        if not begun.set_running_or_notify_cancel():
+            return
         repeat = False
         try:
             # At the server's end the store has the task as running: the next server continues it.
@@ -154,24 +173,40 @@ class Dispatcher:
                 repeat = self._attempt(task)
         finally:
             # Before the task may begin again.
-            self._on_event(task.item.key, ATTEMPT_ENDED, {})
+            self._tell(task.item.key, ATTEMPT_ENDED, {})
             with self._changed:
                 self._tasks.finish(task, repeat=repeat, queue=not self._ending)
                 self._changed.notify()
         self._on_finished(task.item.key)
 
+    def _tell(self, key: str, event: str, fields: dict[str, Any]) -> None:
+        # A listener that fails costs no task its verdict.
+        with contextlib.suppress(Exception):
+            self._on_event(key, event, fields)
+
     def _attempt(self, running: TaskState) -> bool:
         """Evaluate a task once; return whether it is to be evaluated again."""
+        store, key = self._store, running.item.key
+        try:
+            return self._evaluated(running)
+        except _Ending:
+            raise
+        except Exception as error:  # noqa: BLE001 - an internal error of any kind
+            # The store has counted the attempts.
+            return self._failed(self._stored(lambda: store.task(key)) or running.item, error)
+
+    def _evaluated(self, running: TaskState) -> bool:
+        """Do what `_attempt` does, or raise an internal error."""
         store, key = self._store, running.item.key
         begun = self._stored(lambda: store.begin(key).result() or store.pending_start(key))
         if begun is None:
             return False
         task, text = begun
-        if self._is_late(task) and self._expired(key):
+        if self._stored(lambda: self._is_late(task)) and self._expired(key):
             return False
         begun_at = time.time() if task.started_at is None else task.started_at
         waited_s = max(begun_at - task.submitted_at, 0.0)
-        self._on_event(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
+        self._tell(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
         try:
             callback = self._progress_callback(running, task)
             report = self._evaluate(EvalRequest.from_json(text), callback)
@@ -187,14 +222,12 @@ class Dispatcher:
             reason = f"{kind}: {error}"
             self._end("failed", lambda: store.fail(key, reason, kind))
             return False
-        except Exception as error:  # noqa: BLE001 - an internal error of any kind
-            return self._failed(task, error)
         verdict, result = report.verdict, report.to_json().encode()
         self._end(verdict, lambda: store.finish(key, verdict, result))
         stages = [(item.name, item.wall_s) for item in report.stages]
         fields = {"verdict": verdict, "stages": stages, "device": report.environment.device}
         ends = {"low": report.speedup_low, "high": report.speedup_high}
-        self._on_event(key, "judged", {**fields, "speedup": report.speedup, **ends})
+        self._tell(key, "judged", {**fields, "speedup": report.speedup, **ends})
         return False
 
     def _progress_callback(self, running: TaskState, task: Task) -> OnEvent:
@@ -206,7 +239,7 @@ class Dispatcher:
             if running.phase is Phase.CANCELLING:
                 raise Cancelled(task.key)
             if event != HEARTBEAT:
-                self._on_event(task.key, event, fields)
+                self._tell(task.key, event, fields)
             # A task that waits for a device has not begun.
             begun = begun or event not in (HEARTBEAT, "waiting")
             if not begun and self._is_late(task):
@@ -230,7 +263,7 @@ class Dispatcher:
     def _failed(self, task: Task, error: Exception) -> bool:
         store, reason = self._store, f"{type(error).__name__}: {error}"
         fields = {"attempt": task.attempts, "message": reason[:500]}
-        self._on_event(task.key, "internal_error", fields)
+        self._tell(task.key, "internal_error", fields)
         if self._ending:
             # The end of the server is no failure of the task.
             raise _Ending from error

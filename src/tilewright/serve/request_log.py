@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -18,7 +19,7 @@ MAX_VALUE_CHARS = 300
 class RequestLog:
     """Writes one line for each event. Lifetime: the server. Safe to use from several threads.
 
-    A line that cannot be written, for example on a full disk, is lost.
+    A line that cannot be written, for example on a full disk, is lost; no error is raised.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -40,7 +41,12 @@ class RequestLog:
                 row[name] = value[:MAX_VALUE_CHARS]
         # JSON escapes line breaks, so an event stays one line.
         text = json.dumps(row, default=str)
-        self._handler.handle(logging.makeLogRecord({"msg": text, "levelno": logging.INFO}))
+        record = logging.makeLogRecord({"msg": text, "levelno": logging.INFO})
+        # `handleError` does not cover the opening of a rotated file.
+        with contextlib.suppress(OSError, ValueError):
+            self._handler.handle(record)
 
     def close(self) -> None:
-        self._handler.close()
+        # The handler tries once more to write lines that did not fit on the disk.
+        with contextlib.suppress(OSError, ValueError):
+            self._handler.close()

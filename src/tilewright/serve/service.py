@@ -16,13 +16,12 @@ from prometheus_client.core import Metric
 
 from tilewright._version import __version__
 from tilewright.config import Config
-from tilewright.errors import InfrastructureError
 from tilewright.records import EvalRequest, Problem
 from tilewright.records.base import digest_text
 from tilewright.reports.loader import title_of_problem
 from tilewright.serve.activity import Activity
 from tilewright.serve.auth import AuthenticatedClient, Tokens
-from tilewright.serve.dispatcher import ATTEMPT_ENDED, Dispatcher, Evaluate
+from tilewright.serve.dispatcher import ATTEMPT_ENDED, START_FAILED, Dispatcher, Evaluate
 from tilewright.serve.prometheus_metrics import Metrics, family
 from tilewright.serve.request_log import RequestLog
 from tilewright.serve.schemas import PRIORITIES, Submission, Worker
@@ -118,6 +117,9 @@ class Service:
         if event == ATTEMPT_ENDED:
             self.activity.finished(key)
             return
+        if event == START_FAILED:
+            self.request_log.write("internal_error", **fields)
+            return
         self.activity.tell(key, event, fields)
         if event == "running":
             self.metrics.wait_seconds.observe(fields["waited_s"])
@@ -158,14 +160,15 @@ class Service:
             task = await asyncio.wrap_future(self.store.submit(row))
         except Conflict as error:
             raise HTTPException(409, str(error)) from error
-        title = await self._title(request.problem, row.problem)
-        self.activity.name(task.key, request.problem.id, title)
+        # Before anything that can fail: the store has the task, and no other call starts it.
         self.dispatcher.add(task, client.name)
         self.metrics.accepted.inc()
         self.request_log.write("accepted", task=task.key, client=client.name, name=given.name)
         if task.submitted_at < now:
             how = "done" if task.state == "done" else "running"
             self.metrics.cache_hits.labels(how).inc()
+        title = await self._title(request.problem, row.problem)
+        self.activity.name(task.key, request.problem.id, title)
         return task
 
     def _key(self, request: EvalRequest) -> str:
@@ -257,9 +260,12 @@ class Service:
     async def keep_pruning(self) -> None:
         """Prune at intervals until the server ends."""
         while True:
-            # A store that cannot be written now may be writable in a minute.
-            with contextlib.suppress(InfrastructureError):
+            try:
                 await asyncio.to_thread(self._prune)
+            except Exception as error:  # noqa: BLE001 - any, or nothing would be pruned any more
+                # The store may be writable in a minute, and a thread may start.
+                message = f"old tasks are not deleted: {type(error).__name__}: {error}"
+                self.request_log.write("internal_error", message=message)
             await asyncio.sleep(PRUNE_S)
 
     def drain(self) -> None:

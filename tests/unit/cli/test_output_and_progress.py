@@ -15,7 +15,7 @@ from tests.unit.rl.data.test_exports import MODULE
 from tilewright.cli import eval as eval_verb
 from tilewright.cli.eval import saved, wait_for_change
 from tilewright.cli.output import one_line, printable
-from tilewright.cli.progress import STAGES, Progress, describe
+from tilewright.cli.progress import MEDIAN_ITEMS, STAGES, Progress, describe
 from tilewright.records.codes import Stage
 
 
@@ -144,6 +144,18 @@ def test_one_slow_item_changes_the_remaining_time_little(capsys, monkeypatch):
             progress.reached(done, 20)
         progress("timing", {"case": "a"})
     assert "5 of 20, 30 s left" in capsys.readouterr().err
+
+
+def test_the_remaining_time_follows_the_last_items_alone(capsys, monkeypatch):
+    monkeypatch.setattr("tilewright.cli.progress.time.monotonic", lambda: now[0])
+    now, total = [0.0], 3 * MEDIAN_ITEMS
+    with Progress("bench", verbose=True) as progress:
+        progress.reached(0, total)
+        for done, took_s in ((2 * MEDIAN_ITEMS - 10, 60.0), (total - 10, 1.0)):
+            now[0] += took_s * MEDIAN_ITEMS
+            progress.reached(done, total)
+        progress("timing", {"case": "a"})
+    assert f"{total - 10} of {total}, 10 s left" in capsys.readouterr().err
 
 
 def test_a_terminal_shows_a_bar_and_lines_that_stay(monkeypatch):

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+import resource
+from contextlib import contextmanager
 
 import pytest
 
-from tilewright.errors import RecordError
+from tilewright.errors import ConfigError, RecordError
+from tilewright.records import event_log
 from tilewright.records.event_log import (
+    EventLog,
     current_line,
     parse_event,
     read_events,
     read_steps,
     turns_of,
 )
-from tilewright.records.events import Ask, RequestsIssued, RunStarted, Stepped, TurnFinished
+from tilewright.records.events import (
+    Ask,
+    RequestsIssued,
+    RunStarted,
+    SearchStopped,
+    Stepped,
+    TurnFinished,
+)
 from tilewright.records.version1 import upgrade
 
 BEGUN = (
@@ -31,6 +42,54 @@ TOLD = (
     b'"directive": "faster", "asked": "please"}, "language": "torch"}}\n'
 )
 STEPPED = b'{"event":"stepped","step":1,"batch":"b","figures":{"loss":null}}\n'
+
+
+SHORT, LONG = (SearchStopped(reason="budget", detail="x" * count) for count in (10, 500))
+
+
+@contextmanager
+def no_room_after(size):
+    """Let the system refuse all bytes of a file after the first ones, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_events_without_room_are_one_error_and_leave_no_part_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(event_log, "BLOCK_BYTES", 100)
+    with EventLog(tmp_path) as log:
+        log.append(SHORT)
+        with no_room_after(300):
+            with pytest.raises(ConfigError, match="cannot be written"):
+                log.extend([SHORT, SHORT, LONG])
+            assert list(read_events(tmp_path)) == [SHORT]
+            log.append(SHORT)
+        log.append(LONG)
+    assert list(read_events(tmp_path)) == [SHORT, SHORT, LONG]
+
+
+def test_a_log_without_room_closes_with_the_first_error(tmp_path):
+    refused = pytest.raises(ConfigError, match="cannot be written")
+    with no_room_after(100), refused, EventLog(tmp_path) as log:
+        log.append(LONG)
+    assert (tmp_path / "events.jsonl").read_bytes() == b""
+
+
+def test_an_interrupted_writer_leaves_whole_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(event_log, "BLOCK_BYTES", 1)
+
+    def events():
+        yield SHORT
+        raise KeyboardInterrupt
+
+    with EventLog(tmp_path) as log:
+        with pytest.raises(KeyboardInterrupt):
+            log.extend(events())
+        log.append(LONG)
+    assert list(read_events(tmp_path)) == [SHORT, LONG]
 
 
 def test_steps_are_read_without_turns_and_without_damaged_or_unfinished_lines(tmp_path):

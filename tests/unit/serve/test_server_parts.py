@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -160,6 +162,27 @@ def test_a_log_line_stays_one_short_line(tmp_path):
         RequestLog(tmp_path / "none" / "log")
 
 
+def test_a_log_that_cannot_be_opened_after_a_rotation_loses_lines_only(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    request_log = RequestLog(folder / "log")
+    request_log.write("one")
+    folder.rename(tmp_path / "old")
+    request_log.write("lost")
+    request_log.write("lost too")
+    folder.mkdir()
+    request_log.write("later")
+    request_log.close()
+    assert json.loads((folder / "log").read_text())["event"] == "later"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has this file")
+def test_a_full_disk_loses_lines_only():
+    request_log = RequestLog(Path("/dev/full"))
+    request_log.write("lost")
+    request_log.close()
+
+
 def test_a_token_is_valid_until_it_is_revoked(tmp_path):
     one = make_token(tmp_path, "one", ("submit",))
     tokens = Tokens(tmp_path)
@@ -190,6 +213,20 @@ def test_a_damaged_token_file_admits_no_client_and_is_named(tmp_path, text):
         with pytest.raises(ConfigError, match=r"tokens\.json"):
             call(tmp_path)
     (tmp_path / "tokens.json").write_text(rows)
+    assert tokens.client_of({"authorization": f"Bearer {one}"}).name == "one"
+
+
+def test_a_token_file_that_can_be_read_again_without_a_change_admits_its_clients(tmp_path):
+    one = make_token(tmp_path, "one", ("submit",))
+    tokens, path = Tokens(tmp_path), tmp_path / "tokens.json"
+    make_token(tmp_path, "two", ("submit",))
+    rows, times = path.read_text(), (1_000_000_000, 1_000_000_000)
+    # Of one size and time: for the server it is the same state of the file.
+    path.write_text("x" * len(rows))
+    os.utime(path, times)
+    assert tokens.client_of({"authorization": f"Bearer {one}"}) is None
+    path.write_text(rows)
+    os.utime(path, times)
     assert tokens.client_of({"authorization": f"Bearer {one}"}).name == "one"
 
 

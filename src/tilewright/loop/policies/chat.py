@@ -107,7 +107,7 @@ class Chat:
                     now = time.monotonic()
                     begin = max(self._next, now)
                     self._next = begin + self._gap_s
-                time.sleep(begin - now)
+                sleep(begin - now)
                 return self._unless_over(request, name)
 
         def sleep(delay_s: float) -> None:

@@ -305,6 +305,18 @@ def test_an_ending_run_does_not_wait_for_the_server(serve, model, step):
     assert time.monotonic() - start < 5
 
 
+def test_an_ending_run_does_not_wait_for_the_request_rate(serve, model):
+    server = serve(says(answer()))
+    policy = model(server, requests_per_minute=1)
+    policy.answer(PROMPT, ASK)
+    threading.Timer(0.1, policy.close).start()
+    start = time.monotonic()
+    with pytest.raises(PolicyError, match="the run ends"):
+        policy.answer(PROMPT, ASK)
+    assert time.monotonic() - start < 30
+    assert len(server.asked) == 1
+
+
 def vector(*values):
     data = [{"object": "embedding", "index": 0, "embedding": list(values)}]
     usage = {"prompt_tokens": 3, "total_tokens": 3}
