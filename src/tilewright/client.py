@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 OPEN = ("queued", "running")
 MAX_BATCH_TASKS, MAX_BATCH_BYTES = 100, 3 << 20
 """Tasks, and bytes of JSON, that `submit_many` sends in one request."""
+EVENT_STREAM = "text/event-stream"
+"""Content type of a stream of events."""
 RECONNECT_S = 0.5
 """Seconds before the client opens a lost event stream again."""
 
@@ -212,7 +214,7 @@ class Client(RemoteExecutor):
         from httpx_sse import connect_sse
 
         stream = _Stream(after, Patience(self._patience_s))
-        with self._httpx.Client(**self._options()) as client:
+        with self._opened(self._httpx.Client) as client:
             while True:
                 self._check_over()
                 try:
@@ -235,7 +237,7 @@ class Client(RemoteExecutor):
         from httpx_sse import aconnect_sse
 
         stream = _Stream(after, Patience(self._patience_s))
-        async with self._httpx.AsyncClient(**self._options()) as client:
+        async with self._opened(self._httpx.AsyncClient) as client:
             while True:
                 self._check_over()
                 try:
@@ -272,7 +274,8 @@ class _Stream:
     def opened(self, response: httpx.Response) -> None:
         """Note that a connection is open, unless the server refuses it."""
         response.raise_for_status()
-        self._is_open = True
+        # A gateway may answer with a page of its own, which tells nothing of the server.
+        self._is_open = EVENT_STREAM in response.headers.get("content-type", "")
 
     def read(self, item: ServerSentEvent) -> Iterator[TaskEvent]:
         """Yield the event of the server, if it has data."""

@@ -27,6 +27,7 @@ BEHAVIOUR_FILES = {
     "evaluator/timing/test_gpu_replicates.py",
     *("evaluator/timing/test_self_reported_times.py", "evaluator/timing/test_varied_calls.py"),
     *("executors/test_client_extra.py", "executors/test_device_choice.py"),
+    *("executors/test_supervisor_exchanges.py", "serve/test_dispatcher_faults.py"),
     "knowledge/test_bundled_modules.py",
     "loop/archives/test_grid_traces.py",
     "loop/strategies/test_polca_traces.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,8 @@ def _read(path: Path) -> EvalReport:
     try:
         return read_report(path)
     except RecordError as error:
+        if not os.path.isdir(path):
+            raise
         below = sorted(item.parent.name for item in path.glob("*/report.json"))
         if not below:
             raise

@@ -12,7 +12,14 @@ from tilewright._version import __version__
 from tilewright.cli.output import print_error, print_line
 from tilewright.cli.renamed_options import with_new_names
 from tilewright.cli.usage_errors import CommandGroup, usage_text
-from tilewright.errors import TilewrightError
+from tilewright.errors import (
+    FAILED_DISK,
+    NO_ROOM,
+    ConfigError,
+    DiskFailed,
+    TilewrightError,
+    reason_of,
+)
 
 VERBS = (
     *("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "view", "mcp"),
@@ -55,6 +62,12 @@ class Tool(CommandGroup):
         except TilewrightError as error:
             print_error(str(error))
             code = error.exit_code
+        except OSError as error:
+            if error.filename is None:
+                raise
+            print_error(f"{error.filename}: {reason_of(error)}")
+            passing = error.errno in (*NO_ROOM, *FAILED_DISK)
+            code = DiskFailed.exit_code if passing else ConfigError.exit_code
         if standalone_mode:
             sys.exit(code)
         return code

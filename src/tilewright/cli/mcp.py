@@ -63,8 +63,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 def _serve(address: str | None, settings: Config, verbose: bool) -> None:
     sdk = load_sdk()
     checks = selected_checks(settings.plugins)
-    executor = open_executor(settings)
     device = one_model(settings)
+    executor = open_executor(settings)
 
     def open_run(address: str) -> AgentRun:
         problem = find_one(address, settings.home)

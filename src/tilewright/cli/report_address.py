@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,15 +20,15 @@ def report_path(word: str) -> Path:
         RecordError: a run has no such candidate, or it holds several reports.
     """
     path = Path(word)
-    if (path / EVENTS).is_file():
+    if os.path.isfile(path / EVENTS):
         reported = [turn for turn in _turns(path) if _reports(turn)]
         such = f"{path}/{reported[0].ask.id}" if reported else f"{path}/reports/NAME.json"
         advice = f"explain one of its reports, such as {such}"
         raise RecordError(f"{path} holds several evaluations: {advice}")
-    if path.exists():
+    if os.path.exists(path):
         return path
     for folder, name in _addresses(word):
-        if (folder / EVENTS).is_file():
+        if os.path.isfile(folder / EVENTS):
             return folder / _report_of(folder, name)
     return path
 

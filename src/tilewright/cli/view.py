@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     folder = Path(run)
     if is_eval_run(folder):
         return _eval(folder, port, export, as_json=as_json)
-    if not (folder / EVENTS).is_file() and next(run_files(folder), None) is not None:
+    if not os.path.isfile(folder / EVENTS) and next(run_files(folder), None) is not None:
         return _list(folder, port, export, as_json=as_json)
     with Progress("view", now="reading the turns"):
         turns = Turns(folder)

@@ -18,6 +18,9 @@ from tilewright.executors.ray_executor import RayExecutor
 from tilewright.executors.remote import RemoteExecutor
 
 _leased: dict[str, RayExecutor] = {}
+"""Executors of clusters that only told a model until now."""
+_opened: dict[str, RayExecutor] = {}
+"""Executors of clusters that `open_executor` handed out last."""
 
 
 def open_executor(settings: Config, workers: int = 1) -> Executor:
@@ -30,7 +33,10 @@ def open_executor(settings: Config, workers: int = 1) -> Executor:
             attach = HostConnector(settings.home, starts).attach
         return LocalExecutor(settings.home, workers, settings.eval.devices, attach=attach)
     if is_cluster(settings.executor):
-        return _leased.pop(_lease_key(settings), None) or open_cluster(settings)
+        key = _lease_key(settings)
+        cluster = _leased.pop(key, None) or open_cluster(settings)
+        _opened[key] = cluster
+        return cluster
     if is_census(settings.executor):
         return open_census(settings.executor)
     return RemoteExecutor(settings.executor)
@@ -88,8 +94,11 @@ def device_model(settings: Config, name: str) -> str:
 
 
 def cached_cluster(settings: Config) -> RayExecutor:
-    """Return the executor of a cluster; `open_executor` hands the same one out later."""
+    """Return the open executor of a cluster, or one that `open_executor` hands out later."""
     key = _lease_key(settings)
+    if key in _opened and _opened[key].is_open:
+        # Another one would ask for another device.
+        return _opened[key]
     if key not in _leased:
         _leased[key] = open_cluster(settings)
         atexit.register(_give_back, key)

@@ -118,7 +118,8 @@ class WarmHost:
     def _greet(self, client: Channel) -> None:
         """Answer the first frame of a client, and close our end."""
         self.selector.unregister(client)
-        with suppress(*_LOST):
+        # OSError: this machine has no room for another process. Its client starts one of its own.
+        with suppress(*_LOST, OSError):
             self._answer(client, client.receive(time.monotonic() + GREETING_S))
         client.close()
 
@@ -160,10 +161,15 @@ class WarmHost:
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.server"]
         command += ["--clients", str(theirs.fileno()), "--home", self.home]
         command += ["--forkserver", forkserver, "--release-s", str(self.release_s)]
-        process = subprocess.Popen(
-            command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, process_group=0
-        )
-        theirs.close()
+        try:
+            process = subprocess.Popen(
+                command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, process_group=0
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         made = HostedSupervisor(process, Channel(ours))
         self.supervisors.append(made)
         self.selector.register(made.channel, selectors.EVENT_READ, made)

@@ -222,10 +222,11 @@ class RayExecutor(WorkerPool[_DeviceActor]):
                     self.placement_error = str(error)
                     self._changed.wait_for(lambda: self._closed, POLL_S)
                 continue
-            if about is None:
-                ray_api.kill(actor)
-                return
             with self._changed:
+                if about is None or self._closed:
+                    # `kill` frees a device, which this actor may have got since.
+                    ray_api.kill(actor)
+                    return
                 name = f"{about['device']} of {about['host']}"
                 reason = reject_reason(about, __version__, self._model)
                 if reason:
@@ -252,6 +253,11 @@ class RayExecutor(WorkerPool[_DeviceActor]):
             if self.refused:
                 raise errors.ConfigError(_explained(self.refused))
         raise errors.InfrastructureError(_none_free(DEVICE_WAIT_S))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither closed nor killed."""
+        return not self._closed
 
     def room(self) -> int:
         """Return how many evaluations can run at once on the present devices."""

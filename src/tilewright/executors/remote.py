@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tilewright import errors
+from tilewright.config import environment
 from tilewright.executors.base import Executor, Progress, failure, ignore_progress
 from tilewright.executors.remote_stages import stages_told
 from tilewright.executors.retrying import Backoff, server_delay
@@ -45,6 +46,12 @@ DEFAULT_PORT = 8477
 """Port of `tilewright serve`, unless it gets another one."""
 LOCAL_SERVER = f"http://localhost:{DEFAULT_PORT}"
 """Address of a server of this machine."""
+PROXY_VARIABLES = (
+    *("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"),
+    *("all_proxy", "https_proxy", "http_proxy", "no_proxy"),
+)
+CERTIFICATES = "SSL_CERT_FILE"
+"""Variables that httpx reads: those of proxies, and the file of the certificates that it trusts."""
 RETRIED = (429, 502, 503, 504)
 """Statuses after which the client sends the same request again."""
 Answer = TypeVar("Answer")
@@ -263,9 +270,21 @@ class RemoteExecutor(Executor):
             "follow_redirects": True,
         }
 
+    def _opened(self, kind: Callable[..., Any]) -> Any:  # noqa: ANN401 - a client of httpx
+        options = self._options()
+        try:
+            return kind(**options)
+        except (ImportError, ValueError, self._httpx.InvalidURL) as error:
+            # ImportError: httpx needs another package for SOCKS.
+            given = ", ".join(environment(PROXY_VARIABLES)) or "the system's proxy"
+            reason = str(error).rstrip(".")
+            raise errors.ConfigError(
+                f"{given}: cannot be used here: {reason}; name another proxy, or unset it"
+            ) from error
+
     def _run(self, steps: Steps[Answer]) -> Answer:
         answer: Any = None
-        with self._httpx.Client(**self._options()) as client:
+        with self._opened(self._httpx.Client) as client:
             try:
                 while True:
                     step = steps.send(answer)
@@ -281,7 +300,7 @@ class RemoteExecutor(Executor):
 
     async def _run_async(self, steps: Steps[Answer]) -> Answer:
         answer: Any = None
-        async with self._httpx.AsyncClient(**self._options()) as client:
+        async with self._opened(self._httpx.AsyncClient) as client:
             try:
                 while True:
                     step = steps.send(answer)
@@ -305,9 +324,11 @@ def _detail(text: str) -> str:
     """Return what a server says about a refused request; a proxy may answer with any text."""
     try:
         detail = json.loads(text)["detail"]
-        return "; ".join(str(row["msg"]) for row in detail) if isinstance(detail, list) else detail
+        if isinstance(detail, list):
+            return "; ".join(str(row["msg"]) for row in detail)
     except (ValueError, KeyError, TypeError):
         return text
+    return detail if isinstance(detail, str) else text
 
 
 def _cause(error: BaseException) -> str:
@@ -340,7 +361,12 @@ def _tls_context() -> ssl.SSLContext:
     """Return the TLS settings of all clients: to read the certificates takes 20 ms."""
     import httpx
 
-    return httpx.create_ssl_context()
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        given = environment((CERTIFICATES,)).get(CERTIFICATES)
+        named = f"{CERTIFICATES} {given}" if given else "certificates"
+        raise errors.ConfigError(f"{named}: cannot be read: {errors.reason_of(error)}") from error
 
 
 def _built(client: httpx.Client | httpx.AsyncClient, call: _Call) -> httpx.Request:

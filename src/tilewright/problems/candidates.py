@@ -36,10 +36,12 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
         name = "candidate.cpp" if 'extern "C"' in text and "import " not in text else "candidate.py"
         return (SourceFile(path=name, text=text),)
     where = Path(path)
-    if where.is_dir():
+    if os.path.isdir(where):
         return _read_folder(where)
-    if not where.exists():
-        raise ConfigError(f"{path}: no such file or folder; {_advice(where)}")
+    try:
+        where.stat()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {reason_of(error)}; {_advice(where)}") from error
     return (_read(where, where.name),)
 
 

@@ -146,6 +146,8 @@ def is_eval_run(folder: Path) -> bool:
 def unreadable_log(folder: Path, error: OSError) -> RecordError:
     """Return the error for a folder whose event log cannot be read: what it is instead."""
     advice = "name a run folder of bench, optimize, mcp or train"
+    if isinstance(error, PermissionError):
+        return RecordError(f"{folder / EVENTS}: cannot be read: {reason_of(error)}")
     if not os.path.exists(folder):
         return RecordError(f"{folder}: no such folder; {advice}")
     if is_eval_run(folder):

@@ -98,7 +98,7 @@ def read_report(path: Path) -> EvalReport:
     Raises:
         RecordError: there is no report, or it is damaged or of a newer schema.
     """
-    file = path / REPORT if path.is_dir() else path
+    file = path / REPORT if os.path.isdir(path) else path
     try:
         text = file.read_text(encoding="utf-8")
         json.loads(text)
@@ -113,12 +113,10 @@ def read_report(path: Path) -> EvalReport:
 
 
 def _no_report(path: Path, error: OSError) -> str:
-    advice = f"name a run folder of eval, or its {REPORT}"
-    if not os.path.exists(path):
-        return f"no such run or report; {advice}"
-    if path.is_dir() and not (path / REPORT).exists():
-        return f"it has no {REPORT}; {advice}"
-    return f"cannot be read: {reason_of(error)}"
+    if not isinstance(error, FileNotFoundError):
+        return f"cannot be read: {reason_of(error)}"
+    what = f"it has no {REPORT}" if os.path.isdir(path) else "no such run or report"
+    return f"{what}; name a run folder of eval, or its {REPORT}"
 
 
 def work_key(request: EvalRequest, environment: ReportEnvironment, version: str) -> str:

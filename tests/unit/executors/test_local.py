@@ -1,6 +1,8 @@
 """Which request goes to which supervisor, and who may use a device."""
 
 import os
+import socket
+import sys
 import threading
 from dataclasses import replace
 from typing import Any
@@ -10,13 +12,14 @@ import pytest
 from tests import sample_reports as reports
 from tilewright.cli import options
 from tilewright.config import load
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.evaluator.devices.devices import CPU
 from tilewright.evaluator.processes.prefork import PreforkPool, open_lock, turn
 from tilewright.executors import factory
 from tilewright.executors.local import LocalExecutor, Supervisor, share_cores
 from tilewright.records import Limits
 from tilewright.records.file_lock import try_lock
+from tilewright.wire.frames import Channel
 
 
 def test_no_supervisor_gets_the_turn_while_another_holds_the_lease():
@@ -162,3 +165,30 @@ def test_an_idle_device_is_preferred_to_one_that_knows_the_problem(tmp_path, mon
         for thread in threads:
             thread.join(15)
     assert set(devices[1:]) == {"cuda:0", "cuda:1"}
+
+
+def test_an_executor_killed_while_a_supervisor_starts_judges_nothing(tmp_path):
+    ours, theirs = socket.socketpair()
+    supervisor = Channel(theirs)
+    supervisor.send("up", {"pid": 1})
+    supervisor.send("report", body=reports.correct().to_json().encode())
+
+    def attach(_plan: object) -> Channel:
+        made.kill()
+        return Channel(ours)
+
+    with (
+        LocalExecutor(tmp_path, attach=attach) as made,
+        pytest.raises(InfrastructureError, match="the executor was closed"),
+    ):
+        made.evaluate(reports.request())
+    supervisor.close()
+
+
+def test_a_supervisor_that_cannot_be_started_is_a_failure_of_tilewright(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    with (
+        LocalExecutor(tmp_path) as made,
+        pytest.raises(InfrastructureError, match="no supervisor can be started"),
+    ):
+        made.evaluate(reports.request())

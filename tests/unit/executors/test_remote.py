@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +20,12 @@ from tilewright.errors import (
     RecordError,
     TilewrightError,
 )
-from tilewright.executors.remote import MAX_SUBMISSIONS, RemoteExecutor
+from tilewright.executors.remote import (
+    MAX_SUBMISSIONS,
+    PROXY_VARIABLES,
+    RemoteExecutor,
+    _tls_context,
+)
 
 REPORT = reports.correct().to_json()
 EVENT_STREAM = ("content-type", "text/event-stream; charset=utf-8")
@@ -171,3 +177,49 @@ def test_a_silent_task_with_a_live_connection_is_followed_further(serving):
     url, asked = serving(answer)
     (event,) = Client(url, patience_s=1.0).events("k")
     assert (event.kind, len(asked)) == ("ended", 3)
+
+
+def test_a_page_of_a_gateway_is_no_stream_of_events(serving):
+    ended = "event: ended\ndata: {}\nid: 1\n\n"
+
+    def answer(_method, _path, number):
+        if number < 4:
+            return 200, "<html>Log in</html>", ("content-type", "text/html")
+        return 200, ended, EVENT_STREAM
+
+    url, _ = serving(answer)
+    with pytest.raises(InfrastructureError, match=r"not reached within 0\.2 s"):
+        list(Client(url, patience_s=0.2).events("k"))
+
+
+@pytest.mark.parametrize("body", ['{"detail": {"reason": "closed"}}', '{"detail": null}'])
+def test_a_refusal_in_the_format_of_a_proxy_is_repeated(serving, body):
+    url, _ = serving(lambda *_: (422, body))
+    with pytest.raises(ConfigError) as error:
+        RemoteExecutor(url).evaluate(reports.request())
+    assert f"refused (422: {body})" in str(error.value)
+
+
+@pytest.mark.parametrize("value", ["socks9://127.0.0.1:9", "http://[::1"])
+def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(monkeypatch, value):
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ALL_PROXY", value)
+    with pytest.raises(ConfigError, match=r"^ALL_PROXY: cannot be used here: "):
+        RemoteExecutor("http://127.0.0.1:9", patience_s=0.0).device_model()
+    with pytest.raises(ConfigError, match=r"^ALL_PROXY: cannot be used here: "):
+        list(Client("http://127.0.0.1:9", patience_s=0.0).events("k"))
+
+
+def test_a_socks_proxy_without_its_package_is_named_by_its_variable(monkeypatch):
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    with pytest.raises(ConfigError, match=r"ALL_PROXY.*: cannot be used here: .*socksio"):
+        RemoteExecutor("http://127.0.0.1:9", patience_s=0.0).device_model()
+
+
+def test_a_missing_file_of_certificates_is_named_by_its_variable(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    _tls_context.cache_clear()
+    with pytest.raises(ConfigError, match=r"^SSL_CERT_FILE .*none\.pem: cannot be read: no such"):
+        RemoteExecutor("http://127.0.0.1:9", patience_s=0.0).device_model()

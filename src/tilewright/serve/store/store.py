@@ -175,7 +175,9 @@ class Store:
 
     def fail(self, key: str, error: str, kind: str | None = None) -> Future[bool]:
         """Mark a task as failed with an error of a kind; `None`: an internal one."""
-        return self._end(sql.FAILED, key, {"said": error[:MAX_ERROR_CHARS], "kind": kind})
+        # Half of a surrogate pair, as in a name of a file, has no UTF-8 encoding.
+        said = error[:MAX_ERROR_CHARS].encode(errors="replace").decode()
+        return self._end(sql.FAILED, key, {"said": said, "kind": kind})
 
     def expire(self, key: str, error: str) -> Future[bool]:
         """End a task whose deadline has passed; `False` if it has ended or got a later deadline."""

@@ -225,6 +225,13 @@ def test_a_server_shutdown_is_no_failed_attempt_of_a_task(tmp_path):
         died.close()
 
 
+def test_an_error_that_names_a_file_of_no_encoding_is_stored(store):
+    store.submit(given_of("k")).result()
+    store.begin("k").result()
+    assert store.fail("k", "FileNotFoundError: half\udcff").result()
+    assert store.task("k").error == "FileNotFoundError: half?"
+
+
 def test_an_administrator_cancels_tasks_of_other_clients(store):
     store.submit(given_of("k", "a")).result()
     assert store.cancel("root", "k", for_all=True).result()
