@@ -88,9 +88,15 @@ TIMED_CALLS = (
         UNIT + "evaluator/timing/test_as_checked.py",
         (
             "no timed call is compared as a checked one",
-            "(half == certain or choices.random() < AS_CHECKED_SHARE)",
+            "(half == certain or (chosen and in_time))",
             "False",
             "test_some_timed_calls_at_random_places_are_compared_as_checked_ones",
+        ),
+        (
+            "slow comparisons as checked ones have no limit",
+            "(chosen and in_time)",
+            "chosen",
+            "test_after_many_seconds_only_the_certain_one_of_a_replicate_is_compared_so",
         ),
     ),
     *planted(

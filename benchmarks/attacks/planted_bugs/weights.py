@@ -22,6 +22,26 @@ WEIGHTS = (
         ),
     ),
     *planted(
+        "evaluator/judge/weights.py",
+        UNIT + "evaluator/judge/test_weights.py",
+        (
+            "two equal elements make a short weight a known one",
+            "FEW_REPEATS = 4",
+            "FEW_REPEATS = 2",
+            "test_a_short_weight_is_random_though_some_of_its_elements_are_equal",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/inputs.py",
+        UNIT + "evaluator/judge/test_inputs.py",
+        (
+            "infinite elements of a case that is used again are dropped",
+            "    known.pop(case, None)\n",
+            "",
+            "test_infinite_elements_that_nominal_inputs_have_too_skip_no_variation",
+        ),
+    ),
+    *planted(
         "records/problem.py",
         UNIT + "records/test_validation.py",
         (
