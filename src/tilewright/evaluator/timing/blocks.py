@@ -23,12 +23,12 @@ from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.call_plan import (
+    AS_CHECKED_S,
     AS_CHECKED_SHARE,
     CERTAIN_HALVES,
     HALF_TYPES,
     HEAP_OUTPUTS,
     MAX_AS_CHECKED_BYTES,
-    MAX_AS_CHECKED_S,
     MAX_HEAP_BYTES,
     VARIATIONS_KEY,
     chosen_variations,
@@ -184,9 +184,8 @@ class CaseTimer:
         fits = self.times.moved_bytes <= MAX_AS_CHECKED_BYTES
         certain = choices.randrange(CERTAIN_HALVES)
         for half in itertools.count():
-            chosen = choices.random() < AS_CHECKED_SHARE
-            in_time = self.times.harness.as_checked_s < MAX_AS_CHECKED_S
-            yield fits and (half == certain or (chosen and in_time))
+            over = max(self.times.harness.as_checked_s / AS_CHECKED_S, 1.0)
+            yield fits and (half == certain or choices.random() < AS_CHECKED_SHARE / over)
 
     def _time_block(self, as_checked: list[bool]) -> None:
         # The order is random, because the first call after a pause is slower.

@@ -25,9 +25,9 @@ work in all of 24 calls, the probability that none is compared is below 0.5 %.""
 CERTAIN_HALVES = 4
 """First halves of the blocks of a replicate, one of which is compared so in any case: a slow case
 has no more."""
-MAX_AS_CHECKED_S = 10.0
-"""Seconds of such comparisons of a case after which only the certain one of each replicate is made.
-A float64 oracle takes up to 2 s, and the evaluation has a limit."""
+AS_CHECKED_S = 10.0
+"""Seconds of such comparisons of a case after which they become fewer. A float64 oracle takes up to
+2 s, and the evaluation has a limit. They never end: a candidate sees how long each took."""
 MAX_AS_CHECKED_BYTES = 1 << 30
 """Bytes of inputs and outputs up to which a call is compared so. A device has no memory for the
 float64 oracle of larger ones next to the slots of timed inputs."""
