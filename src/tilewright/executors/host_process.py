@@ -33,6 +33,8 @@ RELEASE_S = 30.0
 hold memory of a device. torch stays imported."""
 MAX_WAITING = 2
 """Supervisors that wait for a client: each holds about 0.4 GB of memory."""
+REFUSED_S = 0.1
+"""Seconds until the next look for a client after one that could not be accepted."""
 GREETING_S = 0.5
 """Seconds that a client may take to send its frame once it has begun; it has about 50 bytes."""
 END_S = 5.0
@@ -108,8 +110,13 @@ class WarmHost:
             return False
 
     def _accept(self) -> None:
-        with suppress(OSError):
+        try:
             sock, _ = self.listener.accept()
+        except OSError:
+            # Without a free descriptor the client stays readable, and the loop must not spin.
+            time.sleep(REFUSED_S)
+            return
+        with suppress(OSError):
             if host_messages.is_this_user(sock):
                 self.selector.register(Channel(sock), selectors.EVENT_READ)
             else:
@@ -129,8 +136,9 @@ class WarmHost:
         elif frame.kind == STATUS:
             client.send(STATUS, host_messages.encode_status(self.status()))
         elif frame.kind == STOP:
-            client.send(STOP, {"pid": os.getpid()})
+            # Also if the one that asked is gone before it has the answer.
             self.stopped = True
+            client.send(STOP, {"pid": os.getpid()})
 
     def status(self) -> HostStatus:
         left_s, serves = max(self._left_s(), 0.0), self.clients > 0
