@@ -170,6 +170,7 @@ def test_a_comparison_needs_two_recipes(trained):
     assert refused.exit_code == 2
     assert "at least two recipes" in refused.output
     assert invoke("--compare", out.parent).exit_code == 2
+    assert invoke("autotriton", "--compare", out).exit_code == 2
 
 
 @pytest.mark.nightly

@@ -63,6 +63,7 @@ class Tool(CommandGroup):
             print_error(str(error))
             code = error.exit_code
         except OSError as error:
+            # A file of the user that the system refuses. Any other error is our own.
             if error.filename is None:
                 raise
             print_error(f"{error.filename}: {reason_of(error)}")

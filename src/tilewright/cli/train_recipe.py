@@ -70,6 +70,8 @@ def recipe(name: str | None, file: str | None, **given: Any) -> int:  # noqa: AN
         _print_list(as_json=given["as_json"])
         return 0
     if given["compared"]:
+        if name:
+            raise ConfigError(f"--compare DIR alone names what is compared: leave out {name}")
         folders = [recipe_folder.read_recipe(Path(each)) for each in given["compared"]]
         return _compare(folders, as_json=given["as_json"])
     if not name:

@@ -221,7 +221,7 @@ def test_a_token_file_that_can_be_read_again_without_a_change_admits_its_clients
     tokens, path = Tokens(tmp_path), tmp_path / "tokens.json"
     make_token(tmp_path, "two", ("submit",))
     rows, times = path.read_text(), (1_000_000_000, 1_000_000_000)
-    # Of one size and time: for the server it is the same state of the file.
+    # The server compares size and time, and sees no change of the file.
     path.write_text("x" * len(rows))
     os.utime(path, times)
     assert tokens.client_of({"authorization": f"Bearer {one}"}) is None

@@ -24,7 +24,7 @@ def note_strangers(session: EvaluationSession, used_bytes: int) -> None:
     memory.strangers, memory.stranger_bytes = None, max(memory.others_bytes - siblings, 0)
     if host.ledger is not None and memory.stranger_bytes > OTHER_PROGRAM_BYTES:
         held = device_processes(host.device.uuid)
-        # What a sibling has released before the list was made is nobody's any more.
+        # A sibling may have released memory before the driver made its list.
         now = conditions(host.device.uuid)
         used_bytes = min(used_bytes, (now.used_bytes if now else None) or used_bytes)
         memory.strangers = strangers(held, used_bytes, host.ledger.supervisors())
