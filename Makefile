@@ -235,7 +235,7 @@ bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts
 gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu smoke
 
-# One bar: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|attacks|liger|faults|agreement|memory|climb|scale|train|paged|integrations|nano
+# One bar: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|attacks|liger|faults|agreement|memory|climb|scale|train|paged|integrations|large|nano
 gpu-bars:  ## measure one bar on a GPU: make gpu-bars PART=NAME
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
 

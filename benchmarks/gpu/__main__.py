@@ -1,8 +1,8 @@
 """`make gpu-bars`: run one bar of a GPU, print its table, and write JSON to the folder `OUT`.
 
 `KERNELBENCH` names the file with KernelBench's problems, one JSON line each. `aa`, `delta`,
-`agreement` and `integrations` read it. `LIGER` names the folder of liger-kernel, for `liger`.
-`DONE` names files of rows that earlier runs of `attacks` wrote, and `SEED` the seed of its
+`agreement`, `integrations` and `large` read it. `LIGER` names the folder of liger-kernel, for
+`liger`. `DONE` names files of rows that earlier runs of `attacks` wrote, and `SEED` the seed of its
 generators. `STUDY` names the folder of files that an earlier slice of `nano` left.
 """
 
@@ -24,6 +24,7 @@ from benchmarks.gpu import (
     faults,
     integrations,
     known_delays,
+    large_references,
     liger,
     memory,
     nano_study,
@@ -53,6 +54,7 @@ WITH_PROBLEMS = {
     "delta": known_delays.run,
     "agreement": agreement.run,
     "integrations": integrations.run,
+    "large": large_references.run,
 }
 """Bars of which `run` also takes the file of problems and a time limit."""
 PARTS = ("smoke", "corpus", "attacks", "calibrate", "scale", "nano", *OUTPUT_ONLY, *WITH_PROBLEMS)
@@ -67,7 +69,7 @@ def main() -> int:
         "--seconds",
         type=float,
         default=400.0,
-        help="time limit of aa, delta, agreement, integrations, attacks and nano",
+        help="time limit of aa, delta, agreement, integrations, large, attacks and nano",
     )
     parser.add_argument("--merge", nargs="+", type=Path, help="JSON files of runs of aa or liger")
     parser.add_argument("--cpu", action="store_true", help="scale: rehearse it without a GPU")

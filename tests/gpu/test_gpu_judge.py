@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.gpu import throughput
+from benchmarks.gpu.requests import DEVICE
 from benchmarks.gpu.smoke_cases import EXPECTED, LABELLED, SOFTMAX, cases, settings_of
 from tilewright.api import build_request
+from tilewright.evaluator.devices.devices import find_device
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.loader import parse_problem
 from tilewright.scoring.occupancy import occupancy
@@ -38,7 +40,7 @@ def test_each_kind_gets_its_verdict(local, name):
     assert report.verdict == EXPECTED.get(name, "correct"), report.outcome
     labels = {label.name for label in report.labels}
     assert LABELLED.get(name) in {None, *labels}
-    assert report.environment.device == "cuda:0"
+    assert report.environment.device == find_device(DEVICE).name
 
 
 def test_a_delay_on_the_device_is_seen_in_full(local):
