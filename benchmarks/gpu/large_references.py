@@ -72,7 +72,9 @@ def _judged(local: LocalExecutor, name: str, code: str, stop: float) -> EvalRepo
         return None
     labels = ", ".join(label.name for label in report.labels)
     seconds = f"{time.monotonic() - began:.1f} s"
-    print(f"{name}: {report.verdict} {report.outcome} {labels} {seconds}"[:400], flush=True)
+    oracles = ", ".join(sorted({case.oracle for case in report.cases}))
+    text = f"{name}: {report.verdict} {report.outcome} {labels} {oracles} {seconds}"
+    print(text[:600], flush=True)
     return report
 
 

@@ -55,6 +55,10 @@ class ProblemError(TilewrightError):
     exit_code = 3
 
 
+class ProblemLacksMemory(ProblemError):
+    """The reference, or its comparison, needs more memory than the device has free."""
+
+
 class CompilationTimeout(ProblemError):
     """The kernels of the problem's reference do not compile in the time that they have."""
 

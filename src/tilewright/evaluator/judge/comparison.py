@@ -109,14 +109,19 @@ def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
         return Expected(value, None, 0.0, accepted=accepted)
     if oracle is None:
         return Expected(value, None, 0.0)
-    # Of a large output only those elements that the percentile looks at.
-    error = _error(parts(value), parts(oracle), _step(value.numel()))
-    if not all_finite(error):
-        error = _error(parts(value), parts(oracle))
-        error = error[torch.isfinite(error)]
-    reference_error = percentile(error, PERCENTILE)
-    rms = rms_of(error.clamp_max_(CLIP * reference_error))
+    reference_error, rms = error_of(value, oracle)
     return Expected(value, widened(oracle), reference_error, error_rms=rms)
+
+
+def error_of(value: torch.Tensor, right: torch.Tensor) -> tuple[float, float]:
+    """Return the `PERCENTILE` of the absolute errors of `value`, and their RMS up to `CLIP`."""
+    # Of a large output only those elements that the percentile looks at.
+    error = _error(parts(value), parts(right), _step(value.numel()))
+    if not all_finite(error):
+        error = _error(parts(value), parts(right))
+        error = error[torch.isfinite(error)]
+    found = percentile(error, PERCENTILE)
+    return found, rms_of(error.clamp_max_(CLIP * found))
 
 
 def in_parts(expected: Expected) -> Expected:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -14,7 +14,13 @@ from tilewright.evaluator.judge.argument_trees import mapped, tensors
 from tilewright.evaluator.judge.float64_casts import SINGLE, Float64Casts
 from tilewright.evaluator.judge.number_formats import FLOAT8, widened
 from tilewright.evaluator.judge.random_seeds import seed_generators
-from tilewright.evaluator.judge.reference import Reference, evaluate, finish, tensors_at
+from tilewright.evaluator.judge.reference import (
+    Reference,
+    evaluate,
+    finish,
+    is_lack_of_memory,
+    tensors_at,
+)
 
 ORACLE_BUDGET_S = 2.0
 """Seconds that one float64 evaluation may take; slower references are compared in float32. Time in
@@ -44,19 +50,29 @@ def run_double(
         grads = [widened(value) for value in grad_outputs]
         for mode in modes(args, reference.model):
             seed_generators(reference.device, seed)
-            with suppress(Exception), mode:
-                # A reference need not run in float64; the report says so.
+            # A reference need not run in float64; the report says so.
+            with _noting_lack(reference), mode:
                 given = mapped(args, in_double)
                 outputs, _ = evaluate(function, reference, list(given), grads)
                 finish(reference.device)
                 return [widened(value) for value in (*outputs, *tensors_at(given, outputs_of))]
-    except Exception:  # noqa: BLE001 - nor need its weights be copied
+    except Exception as error:  # noqa: BLE001 - nor need its weights be copied
+        reference.precision.lacked_memory |= is_lack_of_memory(error)
         return None
     finally:
         torch.set_default_dtype(previous)
         took_s = min(time.perf_counter() - start, time.process_time() - start_cpu)
         reference.precision.is_slow = took_s > ORACLE_BUDGET_S
     return None
+
+
+@contextmanager
+def _noting_lack(reference: Reference) -> Iterator[None]:
+    """Suppress all errors, and note one that was a lack of device memory."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - a reference need not run in float64
+        reference.precision.lacked_memory |= is_lack_of_memory(error)
 
 
 def modes(args: list[Any], model: torch.nn.Module | None) -> list[AbstractContextManager[Any]]:

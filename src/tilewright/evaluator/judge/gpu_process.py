@@ -12,7 +12,7 @@ import torch
 from tilewright.evaluator.judge import case_measurement, output_memory, process
 from tilewright.evaluator.judge.autotuned_kernels import take_first_configuration
 from tilewright.evaluator.judge.kernel_compilation import AnnouncedCompilation
-from tilewright.evaluator.judge.launch_gate import LaunchGate
+from tilewright.evaluator.judge.launch_gate import SPARE_BYTES, LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory, RunnerState
 from tilewright.evaluator.judge.ready_outputs import ReadyOutputs, places_of
 from tilewright.evaluator.judge.request_loop import answer_requests
@@ -40,6 +40,8 @@ class DeviceJudge(process.Judge):
         known = super().handlers()
         for kind in (messages.PublishSample, messages.PublishInit, messages.PublishWeights):
             known[kind] = _finished(known[kind])
+        for other in (messages.MakeSample, messages.CheckOutputs):
+            known[other] = _leaving_memory(known[other])
         return known | {
             gpu_messages.Probe: self.probe,
             gpu_messages.Settle: self.settle,
@@ -169,7 +171,10 @@ class DeviceJudge(process.Judge):
         if seconds is None or message.sample is None:
             return messages.TimedAnswer("", "", None, [], [], seconds=seconds)
         ready = self._ready_bytes(message) if message.compare else None
-        return replace(super().finish_timed(message), seconds=seconds, ready_bytes=ready)
+        answer = super().finish_timed(message)
+        if message.compare:
+            leave_memory()
+        return replace(answer, seconds=seconds, ready_bytes=ready)
 
     def _ready_bytes(self, message: messages.FinishTimed) -> int:
         """Return the bytes of a call's outputs that lay in its runner's memory before."""
@@ -188,6 +193,26 @@ def _finished(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
     def handle(message: Request[Any]) -> Answer:
         answer = handler(message)
         torch.cuda.synchronize()
+        return answer
+
+    return handle
+
+
+def leave_memory() -> None:
+    """Give cached memory back if the device has less left than a runner needs beside its block.
+
+    torch does so for itself before it lacks memory, but not for another process.
+    """
+    if torch.cuda.mem_get_info()[0] < SPARE_BYTES:
+        torch.cuda.empty_cache()
+
+
+def _leaving_memory(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+    """Return a handler after which other processes have memory that they may allocate."""
+
+    def handle(message: Request[Any]) -> Answer:
+        answer = handler(message)
+        leave_memory()
         return answer
 
     return handle

@@ -14,6 +14,7 @@ from tilewright.evaluator.judge.comparison import (
     Expected,
     all_finite,
     chunks,
+    error_of,
     expect,
 )
 from tilewright.evaluator.judge.element_errors import Masks, with_known
@@ -27,7 +28,6 @@ from tilewright.evaluator.judge.number_formats import (
     parts,
     random_like,
     same_values,
-    widened,
 )
 from tilewright.evaluator.judge.output_placement import memories
 from tilewright.evaluator.judge.random_seeds import has_sampled
@@ -349,7 +349,7 @@ def _without_oracle(value: torch.Tensor, moved: torch.Tensor) -> Expected:
     """Take the effect of one rounding of every input as the reference's error."""
     error = 0.0
     if is_inexact(value) and value.shape == moved.shape:
-        error = expect(value, widened(moved)).reference_error * 4
+        error = error_of(value, moved)[0] * 4
     return Expected(value, None, error)
 
 

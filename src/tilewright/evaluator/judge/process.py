@@ -127,8 +127,7 @@ class Judge:
         self.init_layout = Layout()
         with reference.problem_step("laying out the init inputs"):
             tree = self.init_layout.describe(self.reference.init)
-        is_module = self.reference.model is not None
-        return messages.ProblemLoaded(tree, self.init_layout.size, is_module)
+        return messages.ProblemLoaded(tree, self.init_layout.size, self.reference.model is not None)
 
     def measure_case(self, message: MeasureCase) -> CaseMeasured:
         return case_measurement.measure_case(self.reference, message)
@@ -192,6 +191,7 @@ class Judge:
             stateful=self.reference.stateful,
             skipped=sample.skipped,
             call_s=self.reference.call_s,
+            lacked_memory=self.reference.precision.lacked_memory,
             places=self._places_of(sample),
         )
 

@@ -50,11 +50,17 @@ def problem_step(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        out_of_memory = isinstance(error, torch.OutOfMemoryError)
-        if isinstance(error, torch.AcceleratorError):
-            out_of_memory = getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY
         text = f"{what}: {type(error).__name__}: {str(error)[:500]}{_line_of(error)}"
-        raise ProblemFailure(text, out_of_memory=out_of_memory) from error
+        raise ProblemFailure(text, out_of_memory=is_lack_of_memory(error)) from error
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Tell whether an error says that the device has too little memory."""
+    if isinstance(error, ProblemFailure):
+        return error.out_of_memory
+    if isinstance(error, torch.AcceleratorError):
+        return getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY
+    return isinstance(error, torch.OutOfMemoryError)
 
 
 def _line_of(error: BaseException) -> str:
@@ -88,6 +94,8 @@ class PrecisionState:
     """The float64 oracle of a module; `None` until it is needed, and when its weights change."""
     is_slow: bool = False
     """Whether the oracle took too long to be asked again."""
+    lacked_memory: bool = False
+    """Whether the device had too little memory for the oracle of the last sample."""
     allows_tf32: bool = False
     """Whether this device and the rules allow products of float32 to be rounded to tf32."""
     tf32_cases: dict[str, bool] = field(default_factory=dict)

@@ -18,8 +18,7 @@ from typing import Any
 import torch
 
 from tilewright.evaluator.judge import reference as refs
-from tilewright.evaluator.judge.comparison import Expected, expect
-from tilewright.evaluator.judge.number_formats import widened
+from tilewright.evaluator.judge.comparison import Expected, error_of
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 from tilewright.wire.dispatch_mode import OperatorMode
 from tilewright.wire.frames import Fields
@@ -133,11 +132,10 @@ def _wider(item: Expected, rounded: torch.Tensor) -> Expected:
     value = item.value
     if not value.is_floating_point() or rounded.shape != value.shape:
         return item
-    found = expect(rounded, widened(value) if item.oracle is None else item.oracle)
-    if found.reference_error <= LARGER * item.reference_error:
+    error, error_rms = error_of(rounded, value if item.oracle is None else item.oracle)
+    if error <= LARGER * item.reference_error:
         return item
-    error_rms = max(found.error_rms, item.error_rms)
-    wider = replace(item, reference_error=found.reference_error, error_rms=error_rms)
+    wider = replace(item, reference_error=error, error_rms=max(error_rms, item.error_rms))
     if item.oracle is None or not torch.equal(rounded.isfinite(), value.isfinite()):
         return wider
     return replace(wider, value=rounded)

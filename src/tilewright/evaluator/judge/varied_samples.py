@@ -38,6 +38,7 @@ def make_varied_sample(
     double: bool,
 ) -> InputSample:
     """Sample inputs with a variation, or with a weaker form of it that the reference can judge."""
+    reference.precision.lacked_memory = False
     names = WEAKER.get(variation, (variation,))
     sample = inputs.make_sample(reference, params, names[0], seed, forward_seed, double=double)
     for name in names[1:]:

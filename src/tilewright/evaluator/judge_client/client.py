@@ -13,7 +13,12 @@ from typing import Protocol as Interface
 
 from pydantic import TypeAdapter, ValidationError
 
-from tilewright.errors import CompilationTimeout, InfrastructureError, ProblemError
+from tilewright.errors import (
+    CompilationTimeout,
+    InfrastructureError,
+    ProblemError,
+    ProblemLacksMemory,
+)
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.gpu_messages import COMPILED, COMPILING, RESUME, DescribeCall
@@ -210,7 +215,8 @@ class JudgeClient:
             failed = _validator(messages.ProblemFailed).validate_python(frame.fields)
             if failed.out_of_memory and self.context.host.shares_memory:
                 raise DeviceCrowded(f"the judge lacked memory of the device: {failed.message}")
-            raise ProblemError(f"{request.problem.id}: {failed.message}")
+            raised = ProblemLacksMemory if failed.out_of_memory else ProblemError
+            raise raised(f"{request.problem.id}: {failed.message}")
         if frame.kind != "answer":
             raise InfrastructureError(f"the judge answered {frame.kind!r} to {kind!r}")
         try:
@@ -284,6 +290,9 @@ class JudgeClient:
         layout = self.request(
             messages.MakeSample(name, dict(case.params), variation, seed, forward_seed, timed)
         )
+        if layout.lacked_memory and context.host.shares_memory:
+            # With more memory the float64 oracle would decide, and maybe otherwise.
+            raise DeviceCrowded("the judge lacked memory of the device for the float64 oracle")
         return InputSampleInfo(name, case.name, layout.variation, seed, forward_seed, layout)
 
     def refusal(self, case: Case, variation: str) -> str:

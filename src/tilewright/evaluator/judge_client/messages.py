@@ -253,6 +253,8 @@ class SampleLayout(Answer):
     skipped: str
     """Why the reference cannot judge on this sample; empty if it can."""
     call_s: float
+    lacked_memory: bool
+    """Whether the device had too little memory for the float64 oracle of this sample."""
     places: OutputPlaces
 
 

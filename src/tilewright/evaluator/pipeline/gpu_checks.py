@@ -20,10 +20,13 @@ from tilewright.scoring import bootstrap
 
 OUTPUT_GRAIN_BYTES = 512
 """Outputs take multiples of this: the alignment of torch's allocator on a GPU."""
-ALLOCATOR_FACTOR = 1.25
+ALLOCATOR_SHARE = 0.25
+MAX_ALLOCATOR_SHARE_BYTES = 1 << 30
 ALLOCATOR_EXTRA_BYTES = 32 << 20
-"""Memory for a call's allocations, as a multiple of the reference's need and as bytes beyond it.
-A candidate may round up, or work in other steps."""
+"""Memory for a call's allocations beyond the reference's need: a share of it up to a limit, and
+bytes in any case. A candidate may round up, or work in other steps. A runner that needs more gets
+it elsewhere, and pays a copy of outputs there. Two runners hold this, so the largest references
+would lack memory on a device of 80 GiB without the limit."""
 INTERFERENCE_FLOOR_S = 5e-6
 """Seconds by which a baseline's call may change from one minute to the next."""
 HOST_DRIFT = 0.5
@@ -66,10 +69,15 @@ def size_memory(session: EvaluationSession) -> None:
         sizes.append(found)
         outputs = output_capacity(found.outputs, found.count)
         needed = (found.peak or 0) + found.outputs
-        allocations = int(ALLOCATOR_FACTOR * needed) + ALLOCATOR_EXTRA_BYTES
         pool.output_bytes = max(pool.output_bytes, outputs)
-        pool.allocator_bytes = max(pool.allocator_bytes, allocations)
+        pool.allocator_bytes = max(pool.allocator_bytes, allocator_capacity(needed))
     estimate_need(session, sizes)
+
+
+def allocator_capacity(needed: int) -> int:
+    """Return the bytes in which calls allocate, where the reference needs `needed` of them."""
+    spare = min(int(ALLOCATOR_SHARE * needed), MAX_ALLOCATOR_SHARE_BYTES)
+    return needed + spare + ALLOCATOR_EXTRA_BYTES
 
 
 def output_capacity(size: int, count: int) -> int:

@@ -190,19 +190,30 @@ def attribute_lack(session: EvaluationSession, outcome: Outcome) -> Outcome:
     Raises:
         DeviceCrowded: idle processes of this user do; the evaluation is to be repeated alone.
     """
-    memory = session.memory
     lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
     # Before the lease an evaluation needs no memory of the device.
     if not isinstance(outcome, Failed) or not lacked or not session.host.leased:
         return outcome
     if session.host.shares_memory:
         raise DeviceCrowded(f"it ran out of memory while others held some: {outcome.message[:200]}")
-    missing = shortage(memory.estimated_bytes, 0, memory.before)
-    if missing > 0 and memory.stranger_bytes > OTHER_PROGRAM_BYTES:
-        # Alone it would have had more; nobody can end another program.
-        message = (
-            f"out of memory while other programs held {memory.stranger_bytes >> 20} MiB of the "
-            f"device, {missing >> 20} MiB more than the problem leaves"
-        )
-        return Unjudged(reason=UnjudgedReason.DEVICE_SHARED, message=message)
-    return outcome
+    return lack_by_strangers(session, outcome.message) or outcome
+
+
+def lack_by_strangers(session: EvaluationSession, message: str) -> Unjudged | None:
+    """Return the outcome if other programs hold the memory that is missing, else `None`.
+
+    `message` says what lacked it.
+    """
+    memory = session.memory
+    # Where the judge lacked memory before it had measured the problem, nobody knows the need.
+    missing = memory.stranger_bytes
+    if memory.estimated_bytes:
+        missing = shortage(memory.estimated_bytes, 0, memory.before)
+    if missing <= 0 or memory.stranger_bytes <= OTHER_PROGRAM_BYTES:
+        return None
+    # Alone it would have had more; nobody can end another program.
+    text = (
+        f"out of memory while other programs held {memory.stranger_bytes >> 20} MiB of the "
+        f"device, {missing >> 20} MiB more than the problem leaves: {message[:200]}"
+    )
+    return Unjudged(reason=UnjudgedReason.DEVICE_SHARED, message=text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tilewright.errors import InfrastructureError
+from tilewright.errors import InfrastructureError, ProblemLacksMemory
 from tilewright.evaluator.context import Emit, EvaluationContext
 from tilewright.evaluator.pipeline.ceilings_stage import complete_ceilings
 from tilewright.evaluator.pipeline.correctness import check_correctness
@@ -18,7 +18,7 @@ from tilewright.evaluator.pipeline.lifecycle import (
     shut_down,
     start_judge,
 )
-from tilewright.evaluator.pipeline.memory_admission import attribute_lack
+from tilewright.evaluator.pipeline.memory_admission import attribute_lack, lack_by_strangers
 from tilewright.evaluator.pipeline.prepare import prepare
 from tilewright.evaluator.pipeline.repetition import reason_to_repeat
 from tilewright.evaluator.pipeline.requested_builds import caused_by_build, recall, remember
@@ -133,6 +133,11 @@ def _run_stages(session: EvaluationSession) -> Outcome:
             stage(session)
     except EvaluationEnded as ended:
         return _explained(session, attribute_lack(session, ended.outcome))
+    except ProblemLacksMemory as error:
+        unjudged = lack_by_strangers(session, str(error))
+        if unjudged is None:
+            raise
+        return unjudged
     return Correct()
 
 

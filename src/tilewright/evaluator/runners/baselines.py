@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tilewright.errors import InfrastructureError, ProblemError, TilewrightError
+from tilewright.errors import (
+    InfrastructureError,
+    ProblemError,
+    ProblemLacksMemory,
+    TilewrightError,
+)
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.messages import EvaluationEnded
@@ -74,4 +79,6 @@ def baseline_failed(
     message = f"baseline {name!r} {outcome.verdict}: {getattr(outcome, 'message', '')}"
     if lacked and context.host.shares_memory:
         return DeviceCrowded(message)
-    return (InfrastructureError if ended.repeatable else ProblemError)(message)
+    if ended.repeatable:
+        return InfrastructureError(message)
+    return (ProblemLacksMemory if lacked else ProblemError)(message)

@@ -14,13 +14,13 @@ import pytest
 
 from tests.in_process_evaluator import ROOT, a_request
 from tests.shared_device import GIB, HONEST, PROBLEM, TOTAL, WORK
-from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.errors import InfrastructureError, ProblemError, ProblemLacksMemory
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES, known_need, record_need
 from tilewright.evaluator.devices.nvml import Conditions
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured
-from tilewright.evaluator.pipeline import memory_admission
+from tilewright.evaluator.pipeline import memory_admission, run
 from tilewright.evaluator.pipeline.memory_admission import (
     admit,
     admit_estimated,
@@ -28,6 +28,7 @@ from tilewright.evaluator.pipeline.memory_admission import (
     estimate_need,
     estimated_need,
     has_room,
+    lack_by_strangers,
     note_use,
 )
 from tilewright.evaluator.processes.idle import IdleJudge, RunnerCache
@@ -127,12 +128,30 @@ def test_a_baseline_that_lacks_memory_beside_others_is_not_blamed(evaluator, sha
         EvaluationEnded.failed(Stage.TIMING, reason, "no memory")
         for reason in (FailureReason.OUT_OF_MEMORY, FailureReason.TIMEOUT)
     )
-    assert isinstance(baseline_failed(context, "eager", lacked), ProblemError)
+    assert isinstance(baseline_failed(context, "eager", lacked), ProblemLacksMemory)
     shared()
     assert isinstance(baseline_failed(context, "eager", lacked), DeviceCrowded)
     assert isinstance(baseline_failed(context, "eager", other), ProblemError)
     other.repeatable = True
     assert type(baseline_failed(context, "eager", other)) is InfrastructureError
+
+
+def test_an_oracle_that_lacks_memory_beside_others_is_computed_alone(evaluator, shared):
+    events, memory = Events(), shared()
+    check = CHECK.replace("if ", "if x.dtype == torch.float64 and ")
+    problem = PROBLEM.replace("    return x *", f"{check}    return x *")
+    report = evaluator.judge(a_request(problem.replace("MEMORY", str(memory)), HONEST), events)
+
+    assert report.verdict == "correct", report.outcome
+    assert repeated_alone(report)
+    assert {case.oracle for case in report.cases} == {"float64"}
+    assert "float64 oracle" in events.retries[0]
+    always = ALWAYS.replace("    ", "    if x.dtype == torch.float64: ")
+    problem = PROBLEM.replace("    return x *", f"{always}    return x *")
+    report = evaluator.judge(a_request(problem, HONEST), events)
+    assert report.verdict == "correct", report.outcome
+    assert {case.oracle for case in report.cases} == {"float32"}
+    assert len(events.retries) == 1
 
 
 def test_no_verdict_is_given_while_others_keep_their_memory(evaluator, shared, monkeypatch):
@@ -238,6 +257,39 @@ def test_memory_of_strangers_decides_only_if_the_problem_lacks_it(
     assert attribute_lack(begun.session, other) is other
     begun.session.host.leased = False
     assert attribute_lack(begun.session, failed) is failed
+
+
+@pytest.mark.parametrize(("strangers", "estimate", "blamed"), [(0, 0, False), (30, 0, True)])
+def test_strangers_are_named_where_the_need_is_unknown(begun, strangers, estimate, blamed):
+    begun.strangers = strangers * GIB
+    admit(begun.session, [])
+    begun.session.memory.estimated_bytes = estimate
+    found = lack_by_strangers(begun.session, "CUDA out of memory. Tried to allocate 12 GiB")
+    assert (found is not None) == blamed
+    assert found is None or ("30720 MiB" in found.message and "12 GiB" in found.message)
+
+
+@pytest.mark.parametrize("strangers", [0, 30])
+def test_a_problem_is_not_blamed_for_memory_that_strangers_hold(
+    evaluator, begun, strangers, monkeypatch
+):
+    begun.strangers = strangers * GIB
+
+    def lacks(session: Any) -> None:
+        # There is no GPU, so that only the admission takes place on the device that is described.
+        session.on_gpu = True
+        admit(session, [])
+        session.on_gpu = False
+        raise ProblemLacksMemory("sample: CUDA out of memory. Tried to allocate 12 GiB")
+
+    monkeypatch.setattr(run, "STAGES", (*run.STAGES[:2], lacks))
+    if strangers:
+        report = evaluator.judge(a_request(PROBLEM, HONEST))
+        assert (report.verdict, report.outcome.reason) == ("unjudged", "device_shared")
+        assert "12 GiB" in report.outcome.message
+    else:
+        with pytest.raises(ProblemLacksMemory, match="12 GiB"):
+            evaluator.judge(a_request(PROBLEM, HONEST))
 
 
 def test_the_use_of_an_evaluation_becomes_the_need_of_its_problem(begun):

@@ -57,7 +57,7 @@ def test_a_call_whose_inputs_were_made_in_another_layout_is_made_again_in_that_l
     made.runners = {name: ScriptedRunner(made.log) for name in ("eager", "candidate")}
     empty = {"t": "tuple", "v": []}
     layout = SampleLayout(
-        *(empty, "nominal", empty, [], 64, [], 0, "1", "float64", False, False, "", 0.0),
+        *(empty, "nominal", empty, [], 64, [], 0, "1", "float64", False, False, "", 0.0, False),
         OutputPlaces(False, [[0, 64]], [], []),
     )
     sample = InputSampleInfo("d", "only", "nominal", 1, 2, layout)
