@@ -12,7 +12,7 @@ import torch
 from tilewright.evaluator.judge import case_measurement, output_memory, process
 from tilewright.evaluator.judge.autotuned_kernels import take_first_configuration
 from tilewright.evaluator.judge.kernel_compilation import AnnouncedCompilation
-from tilewright.evaluator.judge.launch_gate import SPARE_BYTES, LaunchGate
+from tilewright.evaluator.judge.launch_gate import LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory, RunnerState
 from tilewright.evaluator.judge.ready_outputs import ReadyOutputs, places_of
 from tilewright.evaluator.judge.request_loop import answer_requests
@@ -41,7 +41,7 @@ class DeviceJudge(process.Judge):
         for kind in (messages.PublishSample, messages.PublishInit, messages.PublishWeights):
             known[kind] = _finished(known[kind])
         for other in (messages.MakeSample, messages.CheckOutputs):
-            known[other] = _leaving_memory(known[other])
+            known[other] = self._leaving_memory(known[other])
         return known | {
             gpu_messages.Probe: self.probe,
             gpu_messages.Settle: self.settle,
@@ -94,6 +94,16 @@ class DeviceJudge(process.Judge):
 
         found = case_measurement.measure_case(self.reference, message, started)
         return replace(found, peak=torch.cuda.max_memory_allocated() - before)
+
+    def _leaving_memory(self, handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+        """Return a handler after which runners have device memory that they may allocate."""
+
+        def handle(message: Request[Any]) -> Answer:
+            answer = handler(message)
+            self.launch_gate.leave_memory()
+            return answer
+
+        return handle
 
     def share_memory(self, message: gpu_messages.ShareMemory) -> gpu_messages.SharedMemory:
         memory = self.launch_gate.share(
@@ -173,7 +183,7 @@ class DeviceJudge(process.Judge):
         ready = self._ready_bytes(message) if message.compare else None
         answer = super().finish_timed(message)
         if message.compare:
-            leave_memory()
+            self.launch_gate.leave_memory()
         return replace(answer, seconds=seconds, ready_bytes=ready)
 
     def _ready_bytes(self, message: messages.FinishTimed) -> int:
@@ -198,28 +208,23 @@ def _finished(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
     return handle
 
 
-def leave_memory() -> None:
-    """Give cached memory back if the device has less left than a runner needs beside its block.
+def _use_whole_blocks() -> None:
+    """Let torch's allocator give any free part of its memory to a large tensor.
 
-    torch does so for itself before it lacks memory, but not for another process.
+    Otherwise small tensors in a block that is free but for them keep the rest from larger ones. On
+    a device that is nearly full the judge then lacks memory that it holds.
     """
-    if torch.cuda.mem_get_info()[0] < SPARE_BYTES:
-        torch.cuda.empty_cache()
-
-
-def _leaving_memory(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
-    """Return a handler after which other processes have memory that they may allocate."""
-
-    def handle(message: Request[Any]) -> Answer:
-        answer = handler(message)
-        leave_memory()
-        return answer
-
-    return handle
+    own: Any = torch._C
+    settings = "expandable_segments:True"
+    if hasattr(own, "_accelerator_setAllocatorSettings"):
+        own._accelerator_setAllocatorSettings(settings)
+    else:
+        torch.cuda.memory._set_allocator_settings(settings)
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
     """Report the isolation layers, then answer requests on the device."""
     channel = Channel(sock)
+    _use_whole_blocks()
     compilation = AnnouncedCompilation(channel, torch.cuda.synchronize)
     answer_requests(channel, applied, DeviceJudge(compilation).handlers(), compilation.receive)

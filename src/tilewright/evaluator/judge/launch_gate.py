@@ -108,6 +108,16 @@ class LaunchGate:
         torch.cuda.synchronize()
         return block
 
+    def leave_memory(self) -> None:
+        """Give cached memory back where a runner might lack it.
+
+        torch does so before it lacks memory itself, but not for another process. A runner whose
+        calls leave gaps in its work block allocates as much again elsewhere.
+        """
+        most = max((len(shared.work) for shared in self.shared.values()), default=0)
+        if torch.cuda.mem_get_info()[0] < most + SPARE_BYTES:
+            torch.cuda.empty_cache()
+
     def release(self, runner: str) -> None:
         """Free a runner's blocks; its process has ended."""
         shared = self.shared.pop(runner, None)
