@@ -24,7 +24,11 @@ SYSTEMS = (
 )
 DEVICES = (
     ("CPU", "Triton by its interpreter, C++ and torch", "at least two cores"),
-    ("NVIDIA GPU", "Triton, CUDA, C++ extensions and torch", "a driver that torch supports; nvcc for CUDA"),
+    (
+        "NVIDIA GPU",
+        "Triton, CUDA, C++ extensions and torch",
+        "a driver that torch supports; nvcc for CUDA",
+    ),
     ("AMD, Intel and Apple GPUs", "none: judge on the CPU", "no support"),
 )
 

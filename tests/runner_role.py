@@ -69,7 +69,6 @@ class RunnerRole:
         fields = {
             "loader": "python",
             "entry": entry,
-            "other_entries": [],
             "keywords": [],
             "mode": "train",
             "init_seed": 5,

@@ -55,8 +55,8 @@ class ProblemError(TilewrightError):
     exit_code = 3
 
 
-class ProblemLacksMemory(ProblemError):
-    """The reference, or its comparison, needs more memory than the device has free."""
+class ProblemOutOfMemory(ProblemError):
+    """The reference, its comparison or a baseline ran out of device memory."""
 
 
 class CompilationTimeout(ProblemError):

@@ -92,7 +92,7 @@ VERDICT = (
         ),
     ),
     *planted(
-        "evaluator/pipeline/run.py",
+        "evaluator/pipeline/wrong_output.py",
         PIPELINE,
         (
             "constant-folded weights are not recognised",
@@ -138,6 +138,18 @@ MEMORY_OF_A_DEVICE = (
             "if session.host.shares_memory:",
             "if session is None:",
             "test_a_candidate_that_lacks_memory_beside_others_is_repeated_alone",
+        ),
+        (
+            "a candidate may choose the oracle by the memory that it takes",
+            "if not judge.ran_out_of_memory or total is None",
+            "if judge.ran_out_of_memory or total is None",
+            "test_a_candidate_that_takes_the_memory_of_the_oracle_failed",
+        ),
+        (
+            "any failure beside others counts as a lack of device memory",
+            "if not is_out_of_device_memory(outcome) or not session.host.leased:",
+            "if not session.host.leased:",
+            "test_a_candidate_that_lacks_host_memory_ends_nobodys_idle_processes",
         ),
     ),
     *planted(

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -137,4 +138,6 @@ def _answer(served: Served, sock: socket.socket) -> None:
             raise
         else:
             channel.send("report", {}, report.to_json().encode())
-            host.prefork(request.limits)
+            # Where that fails, the next evaluation starts its own processes.
+            with suppress(TilewrightError, OSError):
+                host.prefork(request.limits)

@@ -67,7 +67,7 @@ def _compile(
     """Call the candidate as in `fields`; append each compiled launch to `compiled`."""
     _compile_launches(fields["arch"], compiled, channel)
     module = python.import_file(paths[fields["files"][0]["path"]])
-    function = python.entry_of(module, [fields["entry"]])
+    function = python.entry_of(module, fields["entry"])
     memory = FakeBlock(0, UNLIMITED_BYTES)
     with FakeTensorMode(shape_env=ShapeEnv()):
         if isinstance(function, type):

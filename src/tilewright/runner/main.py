@@ -107,7 +107,7 @@ class RunnerProcess:
         python.install_extensions(artifacts, self.launches, ROOT, self._request_build)
         torch.manual_seed(fields["init_seed"])
         module = python.import_file(paths[fields["files"][0]["path"]])
-        function = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
+        function = python.entry_of(module, fields["entry"])
         if isinstance(function, type):
             self.channel.send("constructing")
             init = build(fields["init"], self.memory.private_copy(), 0)

@@ -26,6 +26,10 @@ _DEFAULT_FLAGS = 0
 """To write: with a memory barrier before. To wait: until the value is at least the given one."""
 
 
+OUT_OF_MEMORY = 2
+"""`CUDA_ERROR_OUT_OF_MEMORY`, the driver's code of a failed allocation."""
+
+
 class _Handle(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_char * 64)]
 
@@ -52,7 +56,8 @@ class Driver:
         if code:
             text = ctypes.c_char_p()
             self._library.cuGetErrorName(code, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {(text.value or b'?').decode()}")
+            kind = torch.OutOfMemoryError if code == OUT_OF_MEMORY else RuntimeError
+            raise kind(f"{name}: {(text.value or b'?').decode()}")
 
     def allocate(self, size: int) -> Block:
         """Return a new block of at least `size` bytes that other processes can open."""

@@ -73,6 +73,11 @@ COMPILED_BY_TRITON = "compiled by triton"
 """Name of the build artifact that holds Triton's cache, as the compile process left it."""
 
 
+OUT_OF_MEMORY_TEXTS = (
+    *("can't allocate", "CUDA error: out of memory", "Triton Error [CUDA]: out of memory"),
+    "_STATUS_ALLOC_FAILED",
+)
+"""Parts of messages of errors of memory for which torch, Triton and libraries have no code."""
 PRELOAD = "TILEWRIGHT_PRELOAD"
 """Variable with modules that the forkserver imports once for all its children."""
 

@@ -175,11 +175,11 @@ def test_the_last_arguments_are_passed_by_name(runner):
     assert runner.output(torch.empty(3), answer.outputs[0].address).tolist() == [3, 3, 3]
 
 
-def test_an_alternative_entry_is_used_where_the_first_is_missing(runner):
-    assert runner.load({"a.py": DOUBLE}, "ModelNew", other_entries=["work"]).kind == "loaded"
-    missing = said(runner.load({"a.py": DOUBLE}, "ModelNew", other_entries=["job"]))
+def test_a_missing_entry_is_named(runner):
+    assert runner.load({"a.py": DOUBLE}, "work").kind == "loaded"
+    missing = said(runner.load({"a.py": DOUBLE}, "ModelNew"))
 
-    assert (missing.type, missing.message) == ("EntryMissing", "no ModelNew or job in a.py")
+    assert (missing.type, missing.message) == ("EntryMissing", "no ModelNew in a.py")
 
 
 def test_a_class_that_is_no_torch_module_is_called_directly(runner):

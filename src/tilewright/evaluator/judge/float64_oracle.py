@@ -18,7 +18,7 @@ from tilewright.evaluator.judge.reference import (
     Reference,
     evaluate,
     finish,
-    is_lack_of_memory,
+    is_out_of_memory,
     tensors_at,
 )
 
@@ -51,13 +51,13 @@ def run_double(
         for mode in modes(args, reference.model):
             seed_generators(reference.device, seed)
             # A reference need not run in float64; the report says so.
-            with _noting_lack(reference), mode:
+            with _suppressed_errors(reference), mode:
                 given = mapped(args, in_double)
                 outputs, _ = evaluate(function, reference, list(given), grads)
                 finish(reference.device)
                 return [widened(value) for value in (*outputs, *tensors_at(given, outputs_of))]
     except Exception as error:  # noqa: BLE001 - nor need its weights be copied
-        reference.precision.lacked_memory |= is_lack_of_memory(error)
+        reference.precision.ran_out_of_memory |= is_out_of_memory(error)
         return None
     finally:
         torch.set_default_dtype(previous)
@@ -67,12 +67,12 @@ def run_double(
 
 
 @contextmanager
-def _noting_lack(reference: Reference) -> Iterator[None]:
-    """Suppress all errors, and note one that was a lack of device memory."""
+def _suppressed_errors(reference: Reference) -> Iterator[None]:
+    """Suppress every error, and record whether device memory ran out."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - a reference need not run in float64
-        reference.precision.lacked_memory |= is_lack_of_memory(error)
+        reference.precision.ran_out_of_memory |= is_out_of_memory(error)
 
 
 def modes(args: list[Any], model: torch.nn.Module | None) -> list[AbstractContextManager[Any]]:

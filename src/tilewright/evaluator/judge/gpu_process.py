@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.judge import case_measurement, output_memory, process
+from tilewright.evaluator.judge import case_measurement, output_memory, process, reference
 from tilewright.evaluator.judge.autotuned_kernels import take_first_configuration
 from tilewright.evaluator.judge.kernel_compilation import AnnouncedCompilation
 from tilewright.evaluator.judge.launch_gate import LaunchGate
@@ -20,6 +20,8 @@ from tilewright.evaluator.judge_client import gpu_messages, messages
 from tilewright.evaluator.judge_client.messages import Answer, Done, Request
 from tilewright.wire.frames import Channel
 
+LARGE_SAMPLE_BYTES = 1 << 30
+"""Size of inputs from which on new values of them may leave much memory in torch's cache."""
 PROBE_SIZE = 512
 """Rows and columns of the matrix of ones whose product checks the device: exact in float32."""
 
@@ -41,7 +43,7 @@ class DeviceJudge(process.Judge):
         for kind in (messages.PublishSample, messages.PublishInit, messages.PublishWeights):
             known[kind] = _finished(known[kind])
         for other in (messages.MakeSample, messages.CheckOutputs):
-            known[other] = self._leaving_memory(known[other])
+            known[other] = self._emptying_cache(known[other])
         return known | {
             gpu_messages.Probe: self.probe,
             gpu_messages.Settle: self.settle,
@@ -95,12 +97,18 @@ class DeviceJudge(process.Judge):
         found = case_measurement.measure_case(self.reference, message, started)
         return replace(found, peak=torch.cuda.max_memory_allocated() - before)
 
-    def _leaving_memory(self, handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
-        """Return a handler after which runners have device memory that they may allocate."""
+    def _emptying_cache(self, handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+        """Wrap a handler: the judge empties its cache afterwards if little memory is free.
+
+        An answer about a comparison says whether an oracle ran out of memory.
+        """
 
         def handle(message: Request[Any]) -> Answer:
             answer = handler(message)
-            self.launch_gate.leave_memory()
+            self.launch_gate.empty_cache_if_low()
+            if isinstance(answer, messages.CallAnswer):
+                lacked = reference.take_out_of_memory(self.reference)
+                answer = replace(answer, ran_out_of_memory=lacked)
             return answer
 
         return handle
@@ -181,10 +189,17 @@ class DeviceJudge(process.Judge):
         if seconds is None or message.sample is None:
             return messages.TimedAnswer("", "", None, [], [], seconds=seconds)
         ready = self._ready_bytes(message) if message.compare else None
-        answer = super().finish_timed(message)
-        if message.compare:
-            self.launch_gate.leave_memory()
-        return replace(answer, seconds=seconds, ready_bytes=ready)
+        answer = replace(super().finish_timed(message), seconds=seconds, ready_bytes=ready)
+        if not message.compare:
+            return answer
+        self.launch_gate.empty_cache_if_low()
+        return replace(answer, ran_out_of_memory=reference.take_out_of_memory(self.reference))
+
+    def renew_sample(self, message: messages.RenewSample) -> messages.SampleRenewed:
+        renewed = super().renew_sample(message)
+        if self.samples[message.sample].size > LARGE_SAMPLE_BYTES:
+            self.launch_gate.empty_cache_if_low()
+        return renewed
 
     def _ready_bytes(self, message: messages.FinishTimed) -> int:
         """Return the bytes of a call's outputs that lay in its runner's memory before."""
@@ -208,11 +223,11 @@ def _finished(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
     return handle
 
 
-def _use_whole_blocks() -> None:
-    """Let torch's allocator give any free part of its memory to a large tensor.
+def _enable_expandable_segments() -> None:
+    """Enable expandable segments in torch's allocator.
 
-    Otherwise small tensors in a block that is free but for them keep the rest from larger ones. On
-    a device that is nearly full the judge then lacks memory that it holds.
+    Otherwise a small tensor keeps the free rest of its segment from large tensors. The judge then
+    runs out of memory on a device that is nearly full.
     """
     own: Any = torch._C
     settings = "expandable_segments:True"
@@ -225,6 +240,6 @@ def _use_whole_blocks() -> None:
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
     """Report the isolation layers, then answer requests on the device."""
     channel = Channel(sock)
-    _use_whole_blocks()
+    _enable_expandable_segments()
     compilation = AnnouncedCompilation(channel, torch.cuda.synchronize)
     answer_requests(channel, applied, DeviceJudge(compilation).handlers(), compilation.receive)

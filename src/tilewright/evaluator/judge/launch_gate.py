@@ -108,11 +108,11 @@ class LaunchGate:
         torch.cuda.synchronize()
         return block
 
-    def leave_memory(self) -> None:
-        """Give cached memory back where a runner might lack it.
+    def empty_cache_if_low(self) -> None:
+        """Empty the allocator's cache if less is free than the largest work block and a reserve.
 
-        torch does so before it lacks memory itself, but not for another process. A runner whose
-        calls leave gaps in its work block allocates as much again elsewhere.
+        torch does so before it runs out of memory itself, but not for another process. A runner
+        whose calls leave gaps in its work block allocates as much again elsewhere.
         """
         most = max((len(shared.work) for shared in self.shared.values()), default=0)
         if torch.cuda.mem_get_info()[0] < most + SPARE_BYTES:

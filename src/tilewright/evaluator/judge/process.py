@@ -191,7 +191,7 @@ class Judge:
             stateful=self.reference.stateful,
             skipped=sample.skipped,
             call_s=self.reference.call_s,
-            lacked_memory=self.reference.precision.lacked_memory,
+            ran_out_of_memory=reference.take_out_of_memory(self.reference),
             places=self._places_of(sample),
         )
 

@@ -25,7 +25,7 @@ from tilewright.evaluator.judge.output_placement import OutputPlacement, memorie
 from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
-from tilewright.wire.names import NUMBERS
+from tilewright.wire.names import NUMBERS, OUT_OF_MEMORY_TEXTS
 from tilewright.wire.sync_page import MAX_OUTPUTS
 
 CUDA_OUT_OF_MEMORY: Final = 2
@@ -51,16 +51,20 @@ def problem_step(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         text = f"{what}: {type(error).__name__}: {str(error)[:500]}{_line_of(error)}"
-        raise ProblemFailure(text, out_of_memory=is_lack_of_memory(error)) from error
+        raise ProblemFailure(text, out_of_memory=is_out_of_memory(error)) from error
 
 
-def is_lack_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether an error says that the device has too little memory."""
     if isinstance(error, ProblemFailure):
         return error.out_of_memory
     if isinstance(error, torch.AcceleratorError):
         return getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY
-    return isinstance(error, torch.OutOfMemoryError)
+    # Libraries of CUDA say so in the text of a RuntimeError alone.
+    texts = str(error) if isinstance(error, RuntimeError) else ""
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        text in texts for text in OUT_OF_MEMORY_TEXTS
+    )
 
 
 def _line_of(error: BaseException) -> str:
@@ -70,6 +74,12 @@ def _line_of(error: BaseException) -> str:
         folder, file = os.path.split(frame.f_code.co_filename)
         if os.path.basename(folder).startswith(FOLDER):
             found = f" ({file}:{line} in {frame.f_code.co_name})"
+    return found
+
+
+def take_out_of_memory(reference: Reference) -> bool:
+    """Tell whether an oracle lacked device memory since this was last asked."""
+    found, reference.precision.ran_out_of_memory = reference.precision.ran_out_of_memory, False
     return found
 
 
@@ -94,8 +104,8 @@ class PrecisionState:
     """The float64 oracle of a module; `None` until it is needed, and when its weights change."""
     is_slow: bool = False
     """Whether the oracle took too long to be asked again."""
-    lacked_memory: bool = False
-    """Whether the device had too little memory for the oracle of the last sample."""
+    ran_out_of_memory: bool = False
+    """Whether the device had too little memory for an oracle since the last answer that says so."""
     allows_tf32: bool = False
     """Whether this device and the rules allow products of float32 to be rounded to tf32."""
     tf32_cases: dict[str, bool] = field(default_factory=dict)

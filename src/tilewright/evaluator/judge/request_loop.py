@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.judge.reference import ProblemFailure
+from tilewright.evaluator.judge.reference import ProblemFailure, is_out_of_memory
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import Answer, ProblemFailed, Request, fields_of
 from tilewright.wire.frames import Channel, ChannelClosed, Frame, FrameError
@@ -36,6 +36,10 @@ def answer_requests(
             text = f"{frame.kind}: it needs more memory than the device has: {str(error)[:300]}"
             failed = ProblemFailed(text, out_of_memory=True)
         except torch.AcceleratorError as error:
+            if is_out_of_memory(error):
+                text = f"{frame.kind}: {str(error)[:300]}"
+                channel.send(messages.PROBLEM_FAILED, vars(ProblemFailed(text, out_of_memory=True)))
+                continue
             # No other process's fault reaches this one, and the judge's own code launches nothing
             # that could fault. The device context is unusable now.
             text = f"{frame.kind}: the problem's own code faulted the device: {str(error)[:300]}"

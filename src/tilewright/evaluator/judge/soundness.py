@@ -269,10 +269,6 @@ def _rms(value: torch.Tensor) -> float:
     return float(part.square().mean().sqrt()) if part.numel() else 0.0
 
 
-def _floats(args: list[Any]) -> list[torch.Tensor]:
-    return [value for value in trees.tensors(args) if value.is_floating_point()]
-
-
 def _memory(args: list[Any]) -> set[int]:
     """Return where the storages of tensors begin; empty ones lie nowhere."""
     strided = [value for value in trees.tensors(args) if value.layout == torch.strided]

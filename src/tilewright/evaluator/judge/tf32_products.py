@@ -19,7 +19,7 @@ import torch
 
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import Expected, error_of
-from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+from tilewright.evaluator.judge.reference import ProblemFailure, Reference, is_out_of_memory
 from tilewright.wire.dispatch_mode import OperatorMode
 from tilewright.wire.frames import Fields
 
@@ -149,8 +149,9 @@ def evaluated_in(
     try:
         with mode:
             return evaluate()
-    except ProblemFailure:
+    except (ProblemFailure, torch.OutOfMemoryError) as error:
         # Without the mode it has run before.
+        reference.precision.ran_out_of_memory |= is_out_of_memory(error)
         return None
     finally:
         reference.call_s = took_s

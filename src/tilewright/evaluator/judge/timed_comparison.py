@@ -66,6 +66,7 @@ class TimedComparison:
             # Float64 of the outputs does not fit next to the slots of timed inputs.
             if isinstance(error, ProblemFailure) and not error.out_of_memory:
                 raise
+            self.reference.precision.ran_out_of_memory = True
             return None
 
     def _difference_as_checked(self, sample: InputSample, outputs: Outputs) -> Mismatch | None:

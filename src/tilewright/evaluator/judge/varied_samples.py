@@ -11,7 +11,7 @@ from tilewright.evaluator.judge import inputs
 from tilewright.evaluator.judge.error_statistics import is_short, rms_of
 from tilewright.evaluator.judge.float64_oracle import run_double
 from tilewright.evaluator.judge.inputs import InputSample
-from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.reference import Reference, take_out_of_memory
 from tilewright.evaluator.judge.reference_state import undisturbed
 from tilewright.evaluator.judge.variations import FACTORS, WEAKER
 from tilewright.evaluator.judge_client.problem_messages import TryVariation, VariationTried
@@ -38,7 +38,8 @@ def make_varied_sample(
     double: bool,
 ) -> InputSample:
     """Sample inputs with a variation, or with a weaker form of it that the reference can judge."""
-    reference.precision.lacked_memory = False
+    # What the check of the problem lacked is none of this sample's.
+    take_out_of_memory(reference)
     names = WEAKER.get(variation, (variation,))
     sample = inputs.make_sample(reference, params, names[0], seed, forward_seed, double=double)
     for name in names[1:]:

@@ -62,13 +62,11 @@ class WeightLoader:
         runner = self._runners[message.runner]
         runner.entries = json.loads(message.entries) if message.entries else []
         if model is None:
-            return messages.WeightsPlan([], 0)
+            return messages.WeightsPlan([])
         if not self._fresh:
             self._fresh = self._planned(model, message)
         runner.mapping = weights.named_alike(self._fresh, runner.entries)
-        return messages.WeightsPlan(
-            weights.unmatched(self._fresh, runner.entries), len(self._fresh)
-        )
+        return messages.WeightsPlan(weights.unmatched(self._fresh, runner.entries))
 
     def _planned(
         self, model: torch.nn.Module, message: messages.PlanWeights

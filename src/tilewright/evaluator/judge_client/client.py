@@ -17,7 +17,7 @@ from tilewright.errors import (
     CompilationTimeout,
     InfrastructureError,
     ProblemError,
-    ProblemLacksMemory,
+    ProblemOutOfMemory,
 )
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.judge_client import messages
@@ -167,6 +167,8 @@ class JudgeClient:
         """The judge's process; `None` before there is one."""
         self._open: deque[PendingAnswer[Any]] = deque()
         self._samples = 0
+        self.ran_out_of_memory = False
+        """Whether the float64 oracle of a sample or of a comparison lacked device memory."""
         self.without_device: Callable[[], AbstractContextManager[object]] = nullcontext
         """The context of a compilation in the judge, which needs no device."""
         self.without_device_s = 0.0
@@ -215,16 +217,24 @@ class JudgeClient:
             failed = _validator(messages.ProblemFailed).validate_python(frame.fields)
             if failed.out_of_memory and self.context.host.shares_memory:
                 raise DeviceCrowded(f"the judge lacked memory of the device: {failed.message}")
-            raised = ProblemLacksMemory if failed.out_of_memory else ProblemError
+            raised = ProblemOutOfMemory if failed.out_of_memory else ProblemError
             raise raised(f"{request.problem.id}: {failed.message}")
         if frame.kind != "answer":
             raise InfrastructureError(f"the judge answered {frame.kind!r} to {kind!r}")
         try:
-            reply.answer = _validator(reply.request.ANSWER).validate_python(frame.fields)
+            reply.answer = answer = _validator(reply.request.ANSWER).validate_python(frame.fields)
         except ValidationError as error:
             raise InfrastructureError(
                 f"the judge answered {kind!r} with other fields: {error}"
             ) from error
+        if isinstance(answer, messages.SampleLayout | messages.CallAnswer):
+            self._note_lack(lacked=answer.ran_out_of_memory)
+
+    def _note_lack(self, *, lacked: bool) -> None:
+        self.ran_out_of_memory |= lacked
+        if lacked and self.context.host.shares_memory:
+            # With more memory the float64 oracle would decide, and maybe otherwise.
+            raise DeviceCrowded("the judge lacked memory of the device for the float64 oracle")
 
     def _answered(self, child: Child, kind: str, timeout_s: float) -> Frame:
         """Return the answer to a request, after the compilations that it needs."""
@@ -290,9 +300,6 @@ class JudgeClient:
         layout = self.request(
             messages.MakeSample(name, dict(case.params), variation, seed, forward_seed, timed)
         )
-        if layout.lacked_memory and context.host.shares_memory:
-            # With more memory the float64 oracle would decide, and maybe otherwise.
-            raise DeviceCrowded("the judge lacked memory of the device for the float64 oracle")
         return InputSampleInfo(name, case.name, layout.variation, seed, forward_seed, layout)
 
     def refusal(self, case: Case, variation: str) -> str:

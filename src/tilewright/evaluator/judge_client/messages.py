@@ -167,7 +167,6 @@ class WeightsPlan(Answer):
     """Names of a runner's weights whose values the judge must read to match them."""
 
     need: list[str]
-    count: int
 
 
 class PlanWeights(Request[WeightsPlan], kind="plan_weights"):
@@ -253,7 +252,7 @@ class SampleLayout(Answer):
     skipped: str
     """Why the reference cannot judge on this sample; empty if it can."""
     call_s: float
-    lacked_memory: bool
+    ran_out_of_memory: bool
     """Whether the device had too little memory for the float64 oracle of this sample."""
     places: OutputPlaces
 
@@ -326,6 +325,8 @@ class CallAnswer(Answer):
     """Memory in which an output lies although the caller could not keep it there."""
     repeated: bool = False
     """Whether wrong outputs for a random reference are those of an earlier call."""
+    ran_out_of_memory: bool = False
+    """Whether the device had too little memory for a float64 oracle of this comparison."""
 
 
 class TimedAnswer(CallAnswer):

@@ -1,4 +1,4 @@
-"""Room on a GPU for an evaluation: made before it starts, and alone if memory was missing.
+"""The supervisor frees memory of a GPU before an evaluation, and repeats it alone if it ran out.
 
 Evaluations on one device run one after another, under its lease. Their memory is taken by what
 other supervisors keep for later: judges, cached baselines and preforked children.
@@ -30,9 +30,10 @@ from tilewright.evaluator.pipeline.strangers import (
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.idle import MAX_CACHED_RUNNERS
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
+from tilewright.evaluator.runners.messages import is_out_of_device_memory
 from tilewright.evaluator.runners.pool import SLOTS
-from tilewright.records import Failed, Outcome, Unjudged
-from tilewright.records.codes import FailureReason, UnjudgedReason
+from tilewright.records import Correct, Failed, Incorrect, Outcome, Unjudged
+from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 
 ROOM_S = 10.0
 """Seconds that other supervisors have to release memory before an evaluation starts without it."""
@@ -184,36 +185,73 @@ def note_use(session: EvaluationSession, found: Conditions | None) -> None:
         record_need(host.home, key, session.request.problem.digest(), used)
 
 
-def attribute_lack(session: EvaluationSession, outcome: Outcome) -> Outcome:
+def attribute_memory(session: EvaluationSession, outcome: Outcome) -> Outcome:
+    """Return the outcome, or another one if device memory was missing and decided it.
+
+    Raises:
+        DeviceCrowded: idle processes of this user hold some; it is to be repeated alone.
+    """
+    return attribute_weak_oracle(session, attribute_out_of_memory(session, outcome))
+
+
+def attribute_out_of_memory(session: EvaluationSession, outcome: Outcome) -> Outcome:
     """Return the outcome, unless memory may be missing because others hold some.
 
     Raises:
         DeviceCrowded: idle processes of this user do; the evaluation is to be repeated alone.
     """
-    lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
     # Before the lease an evaluation needs no memory of the device.
-    if not isinstance(outcome, Failed) or not lacked or not session.host.leased:
+    if not is_out_of_device_memory(outcome) or not session.host.leased:
         return outcome
+    assert isinstance(outcome, Failed)
     if session.host.shares_memory:
         raise DeviceCrowded(f"it ran out of memory while others held some: {outcome.message[:200]}")
-    return lack_by_strangers(session, outcome.message) or outcome
+    return unjudged_by_other_programs(session, outcome.message) or outcome
 
 
-def lack_by_strangers(session: EvaluationSession, message: str) -> Unjudged | None:
-    """Return the outcome if other programs hold the memory that is missing, else `None`.
+def unjudged_by_other_programs(session: EvaluationSession, message: str) -> Unjudged | None:
+    """Return `unjudged` if other programs leave less memory than the evaluation needs.
 
-    `message` says what lacked it.
+    `message` describes the allocation that failed.
     """
     memory = session.memory
-    # Where the judge lacked memory before it had measured the problem, nobody knows the need.
-    missing = memory.stranger_bytes
-    if memory.estimated_bytes:
-        missing = shortage(memory.estimated_bytes, 0, memory.before)
-    if missing <= 0 or memory.stranger_bytes <= OTHER_PROGRAM_BYTES:
+    total = memory.before.total_bytes if memory.before else None
+    if total is None or memory.stranger_bytes <= OTHER_PROGRAM_BYTES:
         return None
     # Alone it would have had more; nobody can end another program.
     text = (
-        f"out of memory while other programs held {memory.stranger_bytes >> 20} MiB of the "
-        f"device, {missing >> 20} MiB more than the problem leaves: {message[:200]}"
+        f"out of memory while other programs held {memory.stranger_bytes >> 20} MiB of the device"
     )
-    return Unjudged(reason=UnjudgedReason.DEVICE_SHARED, message=text)
+    # Where the judge lacked memory before it had measured the problem, nobody knows the need.
+    if memory.estimated_bytes:
+        # No release makes a device larger.
+        missing = min(memory.estimated_bytes, total) - (total - memory.stranger_bytes)
+        if missing <= 0:
+            return None
+        text = f"{text}, {missing >> 20} MiB more than the problem leaves"
+    return Unjudged(reason=UnjudgedReason.DEVICE_SHARED, message=f"{text}: {message[:200]}")
+
+
+def attribute_weak_oracle(session: EvaluationSession, outcome: Outcome) -> Outcome:
+    """Return the outcome, unless the judge lacked memory for its float64 oracle.
+
+    Without the oracle other tolerances hold, and timed calls are compared by fewer rules. A
+    candidate that takes memory could choose that. If the need of judge and runners fits the device,
+    the candidate has taken the memory. If it does not fit, the comparison in float32 decides.
+    """
+    memory, judge = session.memory, session.judge
+    total = memory.before.total_bytes if memory.before else None
+    decided = isinstance(outcome, Correct | Incorrect)
+    if not judge.ran_out_of_memory or total is None or not decided:
+        return outcome
+    text = "the judge lacked memory of the device for its float64 oracle"
+    if unjudged := unjudged_by_other_programs(session, text):
+        return unjudged
+    if memory.estimated_bytes > total:
+        return outcome
+    text = (
+        f"{text}; the evaluation needs about {memory.estimated_bytes >> 20} of "
+        f"{total >> 20} MiB, so that the candidate held too much"
+    )
+    reason = FailureReason.OUT_OF_MEMORY
+    return Failed(stage=Stage.CORRECTNESS, reason=reason, message=text)

@@ -59,7 +59,9 @@ def check_problem(session: EvaluationSession, *, shared: bool = False) -> None:
             protocol=session.request.protocol,
             cases=tuple(cases),
         )
-        write_health(_path(session), health)
+        if not any(case.unchecked for case in cases):
+            # Where memory was missing, a later evaluation may have more.
+            write_health(_path(session), health)
         if session.on_gpu and not health.tf32:
             with session.on_device():
                 session.judge.request(ForbidTf32())

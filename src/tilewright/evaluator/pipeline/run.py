@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tilewright.errors import InfrastructureError, ProblemLacksMemory
+from tilewright.errors import InfrastructureError, ProblemOutOfMemory
 from tilewright.evaluator.context import Emit, EvaluationContext
 from tilewright.evaluator.pipeline.ceilings_stage import complete_ceilings
 from tilewright.evaluator.pipeline.correctness import check_correctness
@@ -18,13 +18,16 @@ from tilewright.evaluator.pipeline.lifecycle import (
     shut_down,
     start_judge,
 )
-from tilewright.evaluator.pipeline.memory_admission import attribute_lack, lack_by_strangers
+from tilewright.evaluator.pipeline.memory_admission import (
+    attribute_memory,
+    unjudged_by_other_programs,
+)
 from tilewright.evaluator.pipeline.prepare import prepare
 from tilewright.evaluator.pipeline.repetition import reason_to_repeat
-from tilewright.evaluator.pipeline.requested_builds import caused_by_build, recall, remember
+from tilewright.evaluator.pipeline.requested_builds import recall, remember
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
-from tilewright.evaluator.pipeline.wrong_output import find_cause
+from tilewright.evaluator.pipeline.wrong_output import explained
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.build_requests import BuildRequested
@@ -36,10 +39,8 @@ from tilewright.records import (
     EvalReport,
     EvalRequest,
     Failed,
-    Incorrect,
     Outcome,
 )
-from tilewright.records.codes import IncorrectKind
 
 MAX_ATTEMPTS = 2
 """Evaluations until a failure of tilewright itself is raised: a lost process rarely recurs."""
@@ -132,22 +133,9 @@ def _run_stages(session: EvaluationSession) -> Outcome:
         for stage in STAGES:
             stage(session)
     except EvaluationEnded as ended:
-        return _explained(session, attribute_lack(session, ended.outcome))
-    except ProblemLacksMemory as error:
-        unjudged = lack_by_strangers(session, str(error))
-        if unjudged is None:
-            raise
-        return unjudged
-    return Correct()
-
-
-def _explained(session: EvaluationSession, outcome: Outcome) -> Outcome:
-    """Return the outcome with its real cause: a failed build, or weights that were kept."""
-    seen = session.observations
-    if isinstance(outcome, Failed):
-        return caused_by_build(session, outcome)
-    if isinstance(outcome, Incorrect) and session.runners.has_weights and not seen.times:
-        find_cause(session)
-        if seen.cause.passes_with_initial_weights:
-            return outcome.model_copy(update={"kind": IncorrectKind.WEIGHTS})
-    return outcome
+        return explained(session, attribute_memory(session, ended.outcome))
+    except ProblemOutOfMemory as error:
+        if unjudged := unjudged_by_other_programs(session, str(error)):
+            return unjudged
+        raise
+    return attribute_memory(session, Correct())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from tilewright.errors import ProblemOutOfMemory
 from tilewright.evaluator.judge_client.messages import ResetWeights
+from tilewright.evaluator.pipeline.requested_builds import caused_by_build
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.messages import EvaluationEnded
-from tilewright.records import Case
-from tilewright.records.codes import Stage
+from tilewright.records import Case, Failed, Incorrect, Outcome
+from tilewright.records.codes import IncorrectKind, Stage
 
 FRESH_RUNNER = "candidate-again"
 """Name of the process in which the candidate is called once more."""
@@ -81,3 +84,17 @@ def passes_when_fresh(
         return None
     finally:
         pool.stop(FRESH_RUNNER)
+
+
+def explained(session: EvaluationSession, outcome: Outcome) -> Outcome:
+    """Return the outcome with its real cause: a failed build, or weights that were kept."""
+    seen = session.observations
+    if isinstance(outcome, Failed):
+        return caused_by_build(session, outcome)
+    if isinstance(outcome, Incorrect) and session.runners.has_weights and not seen.times:
+        # The outcome is known; its cause is a detail for which memory may be missing.
+        with suppress(ProblemOutOfMemory):
+            find_cause(session)
+        if seen.cause.passes_with_initial_weights:
+            return outcome.model_copy(update={"kind": IncorrectKind.WEIGHTS})
+    return outcome

@@ -57,10 +57,10 @@ class DeviceLease:
 
     def _write_holder(self, text: str) -> None:
         """Tell who holds the device. A full disk costs only this note."""
+        # Without a buffer, which would be written once more when the file is closed.
         with suppress(OSError):
             self._device.truncate(0)
-            self._device.write(text)
-            self._device.flush()
+            os.pwrite(self._device.fileno(), text.encode("ascii"), 0)
 
     def __enter__(self) -> Self:
         self._device = self._files.enter_context(open_lock(self._name))

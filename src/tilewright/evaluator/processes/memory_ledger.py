@@ -28,7 +28,7 @@ POLL_S = 0.01
 
 
 class DeviceCrowded(InfrastructureError):
-    """Device memory was missing while other evaluations held some; it is repeated alone."""
+    """Device memory ran out while idle processes held some; the evaluation is repeated alone."""
 
 
 class MemoryLedger:
@@ -94,9 +94,9 @@ class MemoryLedger:
     ) -> list[str]:
         """Ask supervisors to release what they keep; return those that live and did not answer."""
         waiting, limit = list(names), time.monotonic() + timeout_s
-        for name in waiting:
-            self._request(name).touch()
         try:
+            for name in waiting:
+                self._request(name).touch()
             while waiting := self._unanswered(waiting):
                 if time.monotonic() > limit:
                     break

@@ -6,6 +6,7 @@ import os
 import site
 import sys
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,11 +73,14 @@ def is_hidden_module(name: str) -> bool:
         return False
     shown = {Path(path) for path in python_paths()}
     folders = [Path(os.path.abspath(path)) for path in sys.path if path]
-    return any(
-        (folder / first).is_dir() or (folder / f"{first}.py").is_file()
-        for folder in folders
-        if shown.isdisjoint((folder, *folder.parents))
-    )
+    # A candidate chooses the name, and a file system may refuse to look for it.
+    with suppress(OSError):
+        return any(
+            (folder / first).is_dir() or (folder / f"{first}.py").is_file()
+            for folder in folders
+            if shown.isdisjoint((folder, *folder.parents))
+        )
+    return False
 
 
 def forkserver_environment(extra: dict[str, str]) -> dict[str, str]:

@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from tilewright.errors import (
     InfrastructureError,
     ProblemError,
-    ProblemLacksMemory,
+    ProblemOutOfMemory,
     TilewrightError,
 )
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
-from tilewright.evaluator.runners.messages import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded, is_out_of_device_memory
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.records import Candidate, Failed, Problem
-from tilewright.records.codes import FailureReason
+from tilewright.records import Candidate, Problem
 from tilewright.records.request import COMPILE_MODES
 
 
@@ -75,10 +74,10 @@ def baseline_failed(
     It is repeated alone if it lacked device memory while others held some.
     """
     outcome = ended.outcome
-    lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
+    lacked = is_out_of_device_memory(outcome)
     message = f"baseline {name!r} {outcome.verdict}: {getattr(outcome, 'message', '')}"
     if lacked and context.host.shares_memory:
         return DeviceCrowded(message)
     if ended.repeatable:
         return InfrastructureError(message)
-    return (ProblemLacksMemory if lacked else ProblemError)(message)
+    return (ProblemOutOfMemory if lacked else ProblemError)(message)

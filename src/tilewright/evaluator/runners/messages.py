@@ -18,6 +18,7 @@ from tilewright.records import Failed, Outcome, Unjudged
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 from tilewright.scoring.report_text import engineering
 from tilewright.wire.frames import Fields, Frame, FrameError
+from tilewright.wire.names import OUT_OF_MEMORY_TEXTS
 
 NAMES_BYTES = 512 << 10
 HIDDEN_MODULE = (
@@ -25,8 +26,6 @@ HIDDEN_MODULE = (
 )
 """Text that a failure adds if a folder that the sandbox does not show has the module."""
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
-# For these torch raises a RuntimeError without a code, so only its text tells them.
-MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 _ALLOCATION = re.compile(r"you tried to allocate (\d{1,30}) bytes")
 """The text of torch about an allocation on a CPU that failed."""
 WEIGHT_DTYPES = (
@@ -157,7 +156,7 @@ class ErrorReport(SelfReported):
     """Name of the nearest built-in class of the exception."""
     message: Text
     traceback: list[Text] = Field(max_length=64)
-    missing: Text = ""
+    missing: Annotated[str, Field(max_length=200)] = ""
     """Name of the module that an import did not find, by the exception's attribute `name`."""
 
     def described(self) -> str:
@@ -173,7 +172,8 @@ class ErrorReport(SelfReported):
 class Built(SelfReported):
     """Sizes of the libraries that follow as bytes."""
 
-    artifacts: dict[Text, Count] = Field(max_length=64)
+    artifacts: dict[Annotated[str, Field(max_length=1024)], Count] = Field(max_length=64)
+    """Their names travel on in one frame with the request to load."""
 
 
 Model = TypeVar("Model", bound=SelfReported)
@@ -213,13 +213,25 @@ def read_weights(body: bytes) -> bytes:
 def failure_of(report: ErrorReport, stage: Stage) -> Failed:
     """Return the failure of a candidate whose runner reported an exception."""
     reason = FailureReason.EXCEPTION
-    if report.type in MEMORY_TYPES or any(text in report.message for text in MEMORY_TEXTS):
+    if report.type in MEMORY_TYPES or any(text in report.message for text in OUT_OF_MEMORY_TEXTS):
         reason = FailureReason.OUT_OF_MEMORY
     elif report.type in ("SystemExit", "KeyboardInterrupt"):
         reason = FailureReason.UNEXPECTED_EXIT
     exception = report.builtin if is_builtin_exception(report.builtin) else None
     message = report.described()
     return Failed(stage=stage, reason=reason, exception=exception, message=message)
+
+
+def is_out_of_device_memory(outcome: Outcome) -> bool:
+    """Tell whether a failure is a lack of device memory, and not one of host memory.
+
+    The supervisor's own limits are of host memory; their failures name no exception.
+    """
+    return (
+        isinstance(outcome, Failed)
+        and outcome.reason == FailureReason.OUT_OF_MEMORY
+        and outcome.exception not in (None, "MemoryError")
+    )
 
 
 def is_builtin_exception(name: str) -> bool:

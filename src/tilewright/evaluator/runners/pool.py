@@ -166,7 +166,6 @@ class RunnerPool:
         fields: Fields = {
             "loader": built.loader,
             "entry": candidate.entry,
-            "other_entries": [],
             "keywords": list(context.request.problem.keyword_args),
             "mode": context.request.problem.mode,
             "init_seed": context.seed("init") & 0x7FFFFFFF,

@@ -44,14 +44,13 @@ def _module_at(path: str, name: str, *, listed: bool) -> ModuleType:
     return module
 
 
-def entry_of(module: ModuleType, names: list[str]) -> Any:  # noqa: ANN401
-    """Return the first attribute of `module` named in `names`, or the `apply` of a Function."""
-    for name in names:
-        if hasattr(module, name):
-            found = getattr(module, name)
-            applies = isinstance(found, type) and issubclass(found, torch.autograd.Function)
-            return found.apply if applies else found
-    raise EntryMissing(f"no {' or '.join(names)} in {os.path.basename(module.__file__ or '')}")
+def entry_of(module: ModuleType, name: str) -> Any:  # noqa: ANN401
+    """Return the attribute of `module` with this name, or the `apply` of a Function."""
+    if not hasattr(module, name):
+        raise EntryMissing(f"no {name} in {os.path.basename(module.__file__ or '')}")
+    found = getattr(module, name)
+    applies = isinstance(found, type) and issubclass(found, torch.autograd.Function)
+    return found.apply if applies else found
 
 
 def by_name(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:

@@ -82,7 +82,7 @@ def test_the_answer_to_a_sample_request_holds_no_values(judge):
             "structure",
             "oracle",
         ),
-        *("random", "stateful", "skipped", "call_s", "lacked_memory", "places"),
+        *("random", "stateful", "skipped", "call_s", "ran_out_of_memory", "places"),
     }
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.in_process_evaluator import ROOT, a_request
 from tests.shared_device import GIB, HONEST, PROBLEM, TOTAL, WORK
-from tilewright.errors import InfrastructureError, ProblemError, ProblemLacksMemory
+from tilewright.errors import InfrastructureError, ProblemError, ProblemOutOfMemory
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES, known_need, record_need
 from tilewright.evaluator.devices.nvml import Conditions
@@ -24,19 +24,20 @@ from tilewright.evaluator.pipeline import memory_admission, run
 from tilewright.evaluator.pipeline.memory_admission import (
     admit,
     admit_estimated,
-    attribute_lack,
+    attribute_out_of_memory,
+    attribute_weak_oracle,
     estimate_need,
     estimated_need,
     has_room,
-    lack_by_strangers,
     note_use,
+    unjudged_by_other_programs,
 )
 from tilewright.evaluator.processes.idle import IdleJudge, RunnerCache
 from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.baselines import baseline_failed
 from tilewright.evaluator.runners.messages import EvaluationEnded
-from tilewright.records import EvalReport, Failed
-from tilewright.records.codes import FailureReason, Stage
+from tilewright.records import Correct, EvalReport, Failed
+from tilewright.records.codes import FailureReason
 
 CHECK = """    if os.path.exists("MEMORY"):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 40 GiB")
@@ -125,15 +126,28 @@ def test_a_baseline_that_lacks_memory_beside_others_is_not_blamed(evaluator, sha
         evaluator, a_request(PROBLEM, HONEST), ROOT, lambda *_: None, lambda: None
     )
     lacked, other = (
-        EvaluationEnded.failed(Stage.TIMING, reason, "no memory")
+        EvaluationEnded(
+            Failed(stage="timing", reason=reason, exception="RuntimeError", message="no memory")
+        )
         for reason in (FailureReason.OUT_OF_MEMORY, FailureReason.TIMEOUT)
     )
-    assert isinstance(baseline_failed(context, "eager", lacked), ProblemLacksMemory)
+    assert isinstance(baseline_failed(context, "eager", lacked), ProblemOutOfMemory)
     shared()
     assert isinstance(baseline_failed(context, "eager", lacked), DeviceCrowded)
     assert isinstance(baseline_failed(context, "eager", other), ProblemError)
     other.repeatable = True
     assert type(baseline_failed(context, "eager", other)) is InfrastructureError
+
+
+def test_a_candidate_that_lacks_host_memory_ends_nobodys_idle_processes(evaluator, shared):
+    events = Events()
+    shared()
+    greedy = WORK.replace("CHECK", "    raise MemoryError\n")
+    report = evaluator.judge(a_request(PROBLEM, greedy), events)
+
+    assert (report.verdict, report.outcome.reason) == ("failed", "out_of_memory")
+    assert not events.retries
+    assert any(evaluator.ledger.others().values())
 
 
 def test_an_oracle_that_lacks_memory_beside_others_is_computed_alone(evaluator, shared):
@@ -250,13 +264,15 @@ def test_memory_of_strangers_decides_only_if_the_problem_lacks_it(
     admit(begun.session, [])
     begun.session.memory.estimated_bytes = estimate * GIB
     begun.session.host.leased = True
-    failed = Failed(stage="correctness", reason="out_of_memory", message="no memory")
+    failed = Failed(
+        stage="correctness", reason="out_of_memory", exception="RuntimeError", message="no memory"
+    )
     other = failed.model_copy(update={"reason": "exception"})
 
-    assert attribute_lack(begun.session, failed).verdict == verdict
-    assert attribute_lack(begun.session, other) is other
+    assert attribute_out_of_memory(begun.session, failed).verdict == verdict
+    assert attribute_out_of_memory(begun.session, other) is other
     begun.session.host.leased = False
-    assert attribute_lack(begun.session, failed) is failed
+    assert attribute_out_of_memory(begun.session, failed) is failed
 
 
 @pytest.mark.parametrize(("strangers", "estimate", "blamed"), [(0, 0, False), (30, 0, True)])
@@ -264,7 +280,9 @@ def test_strangers_are_named_where_the_need_is_unknown(begun, strangers, estimat
     begun.strangers = strangers * GIB
     admit(begun.session, [])
     begun.session.memory.estimated_bytes = estimate
-    found = lack_by_strangers(begun.session, "CUDA out of memory. Tried to allocate 12 GiB")
+    found = unjudged_by_other_programs(
+        begun.session, "CUDA out of memory. Tried to allocate 12 GiB"
+    )
     assert (found is not None) == blamed
     assert found is None or ("30720 MiB" in found.message and "12 GiB" in found.message)
 
@@ -280,7 +298,7 @@ def test_a_problem_is_not_blamed_for_memory_that_strangers_hold(
         session.on_gpu = True
         admit(session, [])
         session.on_gpu = False
-        raise ProblemLacksMemory("sample: CUDA out of memory. Tried to allocate 12 GiB")
+        raise ProblemOutOfMemory("sample: CUDA out of memory. Tried to allocate 12 GiB")
 
     monkeypatch.setattr(run, "STAGES", (*run.STAGES[:2], lacks))
     if strangers:
@@ -288,8 +306,31 @@ def test_a_problem_is_not_blamed_for_memory_that_strangers_hold(
         assert (report.verdict, report.outcome.reason) == ("unjudged", "device_shared")
         assert "12 GiB" in report.outcome.message
     else:
-        with pytest.raises(ProblemLacksMemory, match="12 GiB"):
+        with pytest.raises(ProblemOutOfMemory, match="12 GiB"):
             evaluator.judge(a_request(PROBLEM, HONEST))
+
+
+@pytest.mark.parametrize(
+    ("strangers", "estimate", "lacked", "verdict"),
+    [
+        (0, 40, True, "failed"),
+        (0, 40, False, "correct"),
+        # Judge and runners do not fit: the comparison in float32 decides.
+        (0, 90, True, "correct"),
+        (50, 40, True, "unjudged"),
+        (20, 40, True, "failed"),
+    ],
+)
+def test_a_candidate_that_takes_the_memory_of_the_oracle_failed(
+    begun, strangers, estimate, lacked, verdict
+):
+    begun.strangers = strangers * GIB
+    admit(begun.session, [])
+    begun.session.memory.estimated_bytes = estimate * GIB
+    begun.session.judge.ran_out_of_memory = lacked
+    assert attribute_weak_oracle(begun.session, Correct()).verdict == verdict
+    crashed = Failed(stage="correctness", reason="crash", message="killed")
+    assert attribute_weak_oracle(begun.session, crashed) is crashed
 
 
 def test_the_use_of_an_evaluation_becomes_the_need_of_its_problem(begun):

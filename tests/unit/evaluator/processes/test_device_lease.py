@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -114,3 +116,17 @@ def test_a_link_is_followed_neither_as_the_folder_nor_as_a_lock(leases, tmp_path
     with pytest.raises(InfrastructureError, match="no folder"):
         prefork.open_lock("cpu")
     assert precious.read_text() == "kept"
+
+
+def test_a_full_disk_costs_only_the_note_of_the_holder(name):
+    """A process that may write no byte to a file takes the lease, and gives it back."""
+    script = (
+        "import resource, sys\n"
+        "from tilewright.evaluator.processes.device_lease import DeviceLease\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "with DeviceLease(sys.argv[1], shared=False) as lease:\n"
+        "    assert lease.try_take()\n"
+        "    assert lease.holder() is None\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, name], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ from tilewright.wire import sync_page
 from tilewright.wire.frames import Channel, Frame, FrameError
 
 LOAD = {
-    "loader": "python", "entry": "work", "other_entries": [], "keywords": [],
+    "loader": "python", "entry": "work", "keywords": [],
     "mode": "eval", "init_seed": 1, "init": {"t": "tuple", "v": []}, "artifacts": {},
     "suppressed": False, "import_paths": [], "threads": 1, "compile": None,
 }  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.evaluator.processes.sandbox_policy import is_hidden_module
 from tilewright.evaluator.runners.messages import (
     WEIGHT_DTYPES,
     Addresses,
@@ -22,9 +23,11 @@ from tilewright.evaluator.runners.messages import (
     Result,
     SelfReported,
     failure_of,
+    is_out_of_device_memory,
     read,
     read_weights,
 )
+from tilewright.records import Failed
 from tilewright.wire.frames import Frame, FrameError
 
 OUTPUT = {"type": "tensor", "dtype": "float32", "shape": [2], "device": "cpu", "address": 4096}
@@ -129,6 +132,7 @@ def test_a_message_outside_the_schema_is_a_frame_error(path, value):
         ("type", 3),
         ("during", None),
         ("exit_code", 0),
+        ("missing", "m" * 201),
     ],
 )
 def test_error_reports_are_bounded(path, value):
@@ -262,6 +266,7 @@ def test_a_valid_weight_list_survives_without_other_dtypes(entries):
         ("MemoryError", "", "out_of_memory"),
         ("RuntimeError", "DefaultCPUAllocator: can't allocate memory", "out_of_memory"),
         ("AcceleratorError", "CUDA error: out of memory", "out_of_memory"),
+        ("RuntimeError", "Triton Error [CUDA]: out of memory", "out_of_memory"),
         ("AcceleratorError", "CUDA error: an illegal memory access", "exception"),
         ("SystemExit", "3", "unexpected_exit"),
     ],
@@ -304,3 +309,29 @@ def test_a_module_in_a_hidden_folder_names_the_option(tmp_path, monkeypatch):
     assert not told("../own_steps")
     assert not told("own_stairs")
     assert not told("torch")
+
+
+def test_a_module_whose_name_no_file_system_takes_is_in_no_hidden_folder(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not is_hidden_module("a" * 5000)
+
+
+def test_names_of_built_libraries_are_bounded():
+    assert read(frame({"artifacts": {"a" * 1024: 3}}, "built"), Built)
+    for names in ({"a" * 1025: 3}, dict.fromkeys(map(str, range(65)), 3)):
+        with pytest.raises(FrameError):
+            read(frame({"artifacts": names}, "built"), Built)
+
+
+@pytest.mark.parametrize(
+    ("exception", "reason", "is_device"),
+    [
+        ("RuntimeError", "out_of_memory", True),
+        ("MemoryError", "out_of_memory", False),
+        (None, "out_of_memory", False),
+        ("RuntimeError", "exception", False),
+    ],
+)
+def test_a_lack_of_host_memory_is_none_of_the_device(exception, reason, is_device):
+    outcome = Failed(stage="correctness", reason=reason, exception=exception, message="")
+    assert is_out_of_device_memory(outcome) == is_device

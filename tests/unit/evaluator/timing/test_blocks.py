@@ -54,7 +54,7 @@ def sample(name: str, **changes: Any) -> InputSampleInfo:
     known: dict[str, Any] = {
         "tree": TREE, "grad_outputs": TREE, "grads": [], "size": 4096, "output_bytes": 16,
         "outputs": [OUTPUT], "structure": "1", "oracle": "float64", "random": False,
-        "stateful": False, "skipped": "", "call_s": 0.0, "lacked_memory": False,
+        "stateful": False, "skipped": "", "call_s": 0.0, "ran_out_of_memory": False,
         "variation": "nominal", "places": OutputPlaces(False, [], [], []),
     }  # fmt: skip
     return InputSampleInfo(name, "one", "nominal", 0, 0, SampleLayout(**{**known, **changes}))
