@@ -141,8 +141,8 @@ MEMORY_OF_A_DEVICE = (
         ),
         (
             "a candidate may choose the oracle by the memory that it takes",
-            "if not judge.ran_out_of_memory or total is None",
-            "if judge.ran_out_of_memory or total is None",
+            "if not session.judge.ran_out_of_memory or not decided:",
+            "if session.judge.ran_out_of_memory or not decided:",
             "test_a_candidate_that_takes_the_memory_of_the_oracle_failed",
         ),
         (

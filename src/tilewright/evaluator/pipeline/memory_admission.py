@@ -232,26 +232,37 @@ def unjudged_by_other_programs(session: EvaluationSession, message: str) -> Unju
     return Unjudged(reason=UnjudgedReason.DEVICE_SHARED, message=f"{text}: {message[:200]}")
 
 
-def attribute_weak_oracle(session: EvaluationSession, outcome: Outcome) -> Outcome:
-    """Return the outcome, unless the judge lacked memory for its float64 oracle.
+def outcome_of_shortage(session: EvaluationSession, message: str) -> Outcome | None:
+    """Return how an evaluation ends whose judge or baseline ran out of device memory.
 
-    Without the oracle other tolerances hold, and timed calls are compared by fewer rules. A
-    candidate that takes memory could choose that. If the need of judge and runners fits the device,
-    the candidate has taken the memory. If it does not fit, the comparison in float32 decides.
+    `None`: the problem needs more than the device has, or the candidate has not started. If the
+    need of judge and runners fits the device, the candidate has taken the memory.
     """
-    memory, judge = session.memory, session.judge
-    total = memory.before.total_bytes if memory.before else None
-    decided = isinstance(outcome, Correct | Incorrect)
-    if not judge.ran_out_of_memory or total is None or not decided:
-        return outcome
-    text = "the judge lacked memory of the device for its float64 oracle"
-    if unjudged := unjudged_by_other_programs(session, text):
+    memory = session.memory
+    if unjudged := unjudged_by_other_programs(session, message):
         return unjudged
-    if memory.estimated_bytes > total:
-        return outcome
+    total = memory.before.total_bytes if memory.before else None
+    fits = total is not None and 0 < memory.estimated_bytes <= total
+    loaded = any(stage.name == Stage.LOAD for stage in session.observations.stages)
+    if total is None or not fits or not loaded:
+        return None
     text = (
-        f"{text}; the evaluation needs about {memory.estimated_bytes >> 20} of "
+        f"{message[:200]}; the evaluation needs about {memory.estimated_bytes >> 20} of "
         f"{total >> 20} MiB, so that the candidate held too much"
     )
     reason = FailureReason.OUT_OF_MEMORY
     return Failed(stage=Stage.CORRECTNESS, reason=reason, message=text)
+
+
+def attribute_weak_oracle(session: EvaluationSession, outcome: Outcome) -> Outcome:
+    """Return the outcome, unless the judge ran out of memory for its float64 oracle.
+
+    Without the oracle other tolerances hold, and timed calls are compared by fewer rules. A
+    candidate that takes memory could choose that. If the problem needs more than the device has,
+    the comparison in float32 decides.
+    """
+    decided = isinstance(outcome, Correct | Incorrect)
+    if not session.judge.ran_out_of_memory or not decided:
+        return outcome
+    text = "the judge ran out of device memory for its float64 oracle"
+    return outcome_of_shortage(session, text) or outcome

@@ -18,10 +18,7 @@ from tilewright.evaluator.pipeline.lifecycle import (
     shut_down,
     start_judge,
 )
-from tilewright.evaluator.pipeline.memory_admission import (
-    attribute_memory,
-    unjudged_by_other_programs,
-)
+from tilewright.evaluator.pipeline.memory_admission import attribute_memory, outcome_of_shortage
 from tilewright.evaluator.pipeline.prepare import prepare
 from tilewright.evaluator.pipeline.repetition import reason_to_repeat
 from tilewright.evaluator.pipeline.requested_builds import recall, remember
@@ -135,7 +132,7 @@ def _run_stages(session: EvaluationSession) -> Outcome:
     except EvaluationEnded as ended:
         return explained(session, attribute_memory(session, ended.outcome))
     except ProblemOutOfMemory as error:
-        if unjudged := unjudged_by_other_programs(session, str(error)):
-            return unjudged
+        if outcome := outcome_of_shortage(session, str(error)):
+            return outcome
         raise
     return attribute_memory(session, Correct())

@@ -37,7 +37,7 @@ from tilewright.evaluator.processes.memory_ledger import DeviceCrowded
 from tilewright.evaluator.runners.baselines import baseline_failed
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import Correct, EvalReport, Failed
-from tilewright.records.codes import FailureReason
+from tilewright.records.codes import FailureReason, Stage
 
 CHECK = """    if os.path.exists("MEMORY"):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 40 GiB")
@@ -287,9 +287,11 @@ def test_strangers_are_named_where_the_need_is_unknown(begun, strangers, estimat
     assert found is None or ("30720 MiB" in found.message and "12 GiB" in found.message)
 
 
-@pytest.mark.parametrize("strangers", [0, 30])
-def test_a_problem_is_not_blamed_for_memory_that_strangers_hold(
-    evaluator, begun, strangers, monkeypatch
+@pytest.mark.parametrize(
+    ("strangers", "estimate", "verdict"), [(0, 90, ""), (30, 0, "unjudged"), (0, 40, "failed")]
+)
+def test_a_problem_is_not_blamed_for_memory_that_others_hold(
+    evaluator, begun, strangers, estimate, verdict, monkeypatch
 ):
     begun.strangers = strangers * GIB
 
@@ -298,12 +300,15 @@ def test_a_problem_is_not_blamed_for_memory_that_strangers_hold(
         session.on_gpu = True
         admit(session, [])
         session.on_gpu = False
+        session.memory.estimated_bytes = estimate * GIB
+        with session.stage(Stage.LOAD):
+            pass
         raise ProblemOutOfMemory("sample: CUDA out of memory. Tried to allocate 12 GiB")
 
     monkeypatch.setattr(run, "STAGES", (*run.STAGES[:2], lacks))
-    if strangers:
+    if verdict:
         report = evaluator.judge(a_request(PROBLEM, HONEST))
-        assert (report.verdict, report.outcome.reason) == ("unjudged", "device_shared")
+        assert report.verdict == verdict
         assert "12 GiB" in report.outcome.message
     else:
         with pytest.raises(ProblemOutOfMemory, match="12 GiB"):
@@ -311,23 +316,26 @@ def test_a_problem_is_not_blamed_for_memory_that_strangers_hold(
 
 
 @pytest.mark.parametrize(
-    ("strangers", "estimate", "lacked", "verdict"),
+    ("strangers", "estimate", "lacked", "stage", "verdict"),
     [
-        (0, 40, True, "failed"),
-        (0, 40, False, "correct"),
+        (0, 40, True, "load", "failed"),
+        (0, 40, False, "load", "correct"),
+        (0, 40, True, "start_judge", "correct"),
         # Judge and runners do not fit: the comparison in float32 decides.
-        (0, 90, True, "correct"),
-        (50, 40, True, "unjudged"),
-        (20, 40, True, "failed"),
+        (0, 90, True, "load", "correct"),
+        (50, 40, True, "load", "unjudged"),
+        (20, 40, True, "load", "failed"),
     ],
 )
 def test_a_candidate_that_takes_the_memory_of_the_oracle_failed(
-    begun, strangers, estimate, lacked, verdict
+    begun, strangers, estimate, lacked, stage, verdict
 ):
     begun.strangers = strangers * GIB
     admit(begun.session, [])
     begun.session.memory.estimated_bytes = estimate * GIB
     begun.session.judge.ran_out_of_memory = lacked
+    with begun.session.stage(Stage(stage)):
+        pass
     assert attribute_weak_oracle(begun.session, Correct()).verdict == verdict
     crashed = Failed(stage="correctness", reason="crash", message="killed")
     assert attribute_weak_oracle(begun.session, crashed) is crashed
