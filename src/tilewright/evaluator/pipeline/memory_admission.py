@@ -185,15 +185,6 @@ def note_use(session: EvaluationSession, found: Conditions | None) -> None:
         record_need(host.home, key, session.request.problem.digest(), used)
 
 
-def attribute_memory(session: EvaluationSession, outcome: Outcome) -> Outcome:
-    """Return the outcome, or another one if device memory was missing and decided it.
-
-    Raises:
-        DeviceCrowded: idle processes of this user hold some; it is to be repeated alone.
-    """
-    return attribute_weak_oracle(session, attribute_out_of_memory(session, outcome))
-
-
 def attribute_out_of_memory(session: EvaluationSession, outcome: Outcome) -> Outcome:
     """Return the outcome, unless memory may be missing because others hold some.
 

@@ -18,7 +18,11 @@ from tilewright.evaluator.pipeline.lifecycle import (
     shut_down,
     start_judge,
 )
-from tilewright.evaluator.pipeline.memory_admission import attribute_memory, outcome_of_shortage
+from tilewright.evaluator.pipeline.memory_admission import (
+    attribute_out_of_memory,
+    attribute_weak_oracle,
+    outcome_of_shortage,
+)
 from tilewright.evaluator.pipeline.prepare import prepare
 from tilewright.evaluator.pipeline.repetition import reason_to_repeat
 from tilewright.evaluator.pipeline.requested_builds import recall, remember
@@ -114,7 +118,7 @@ def _evaluate_once(context: EvaluationContext, checks: tuple[str, ...] | None) -
     outcome: Outcome = Correct()
     with EvaluationSession(context) as session:
         try:
-            outcome = _run_stages(session)
+            outcome = attribute_weak_oracle(session, _run_stages(session))
         except BuildRequested as error:
             # After an exception the session would end its judge, which nothing has happened to.
             unbuilt = error
@@ -130,9 +134,9 @@ def _run_stages(session: EvaluationSession) -> Outcome:
         for stage in STAGES:
             stage(session)
     except EvaluationEnded as ended:
-        return explained(session, attribute_memory(session, ended.outcome))
+        return explained(session, attribute_out_of_memory(session, ended.outcome))
     except ProblemOutOfMemory as error:
         if outcome := outcome_of_shortage(session, str(error)):
             return outcome
         raise
-    return attribute_memory(session, Correct())
+    return Correct()
