@@ -46,14 +46,12 @@ def peaks(x):
 '''
 
 
+# tests/unit/loop/test_size_dispatcher.py has the rule for reports without a judge, and
+# test_size_dispatcher.py a judge for dispatchers that compile in a second.
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("compared", "losing", "kept"),
-    [
-        ("<", "small", True),
-        # tests/unit/loop/test_size_dispatcher.py has the rule for reports without a judge.
-        pytest.param(">=", "large", False, marks=pytest.mark.nightly),
-    ],
+    ("compared", "losing", "kept"), [("<", "small", True), (">=", "large", False)]
 )
 def test_own_kernels_must_still_compute_the_last_case(tmp_path, compared, losing, kept):
     document, _ = optimised(tmp_path, NATIVE.replace("COMPARED", compared))

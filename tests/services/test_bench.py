@@ -19,7 +19,7 @@ TIMED = ("--set", "eval.timing.timed_cases=1", "--set", "eval.timing.max_s=0.5")
 
 
 def test_a_run_that_is_killed_twice_ends_with_the_same_result(tmp_path):
-    count = 16
+    count = 8
     seen, _ = killed(tmp_path, 2, seed=7, count=count)
     assert len(seen) == count
     assert {len(found) for found in seen.values()} == {1}
