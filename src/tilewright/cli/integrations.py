@@ -50,7 +50,9 @@ def command() -> None:
 @options.JSON
 def list_integrations(as_json: bool) -> int:
     """List the integrations, with the tested and the installed version of each tool."""
-    made = table("integration", "tool", "tested version", "installed", "state", "use", wrap=(1, 2, 4, 5))
+    made = table(
+        "integration", "tool", "tested version", "installed", "state", "use", wrap=(1, 2, 4, 5)
+    )
     rows: list[dict[str, str | None]] = []
     for item in INTEGRATIONS:
         installed = installed_version(item)
