@@ -15,13 +15,13 @@ BUGS = (
         ),
         (
             "shared leases may begin before one that waits",
-            "if not self._first and not try_share(self._queue):",
+            "if not self._blocks_new_leases and not try_share(self._queue):",
             "if False:",
         ),
         (
             "a waiter keeps its place for ever",
-            "if taken or not self._first:",
-            "if not taken and not self._first:",
+            "if taken or not self._blocks_new_leases:",
+            "if not taken and not self._blocks_new_leases:",
         ),
     ),
     *planted(

@@ -37,7 +37,7 @@ class Served:
     release_s: float
     """Seconds without a request after which all that idles ends."""
     begun: list[Forkserver] = field(default_factory=list)
-    """Those that were started before the first request, for the first host."""
+    """Forkservers that started before the first request. The host of the first device uses one."""
     hosts: dict[str, DeviceHost] = field(default_factory=dict)
     """By device, each from the first request for it on."""
 

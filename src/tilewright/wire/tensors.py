@@ -51,7 +51,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def span(shape: list[int] | torch.Size, stride: list[int] | tuple[int, ...]) -> int:
-    """Return how many elements lie between the first and the last of a strided tensor."""
+    """Return the number of elements from the first to the last of a strided tensor, inclusive."""
     if any(size == 0 for size in shape):
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))

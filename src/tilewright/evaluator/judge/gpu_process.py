@@ -41,12 +41,12 @@ class DeviceJudge(process.Judge):
         """Return the method that answers each request, those of a device included."""
         known = super().handlers()
         for kind in (messages.PublishSample, messages.PublishInit, messages.PublishWeights):
-            known[kind] = _finished(known[kind])
+            known[kind] = _synchronized(known[kind])
         for other in (messages.MakeSample, messages.CheckOutputs):
             known[other] = self._emptying_cache(known[other])
         return known | {
             gpu_messages.Probe: self.probe,
-            gpu_messages.Settle: self.settle,
+            gpu_messages.ReleaseDevice: self.release_device,
             gpu_messages.ShareMemory: self.share_memory,
             gpu_messages.MemoryMapped: self.memory_mapped,
             gpu_messages.RenameRunner: self.rename_runner,
@@ -77,7 +77,7 @@ class DeviceJudge(process.Judge):
         self.reference.precision.allows_tf32 = False
         return Done()
 
-    def settle(self, _: gpu_messages.Settle) -> Done:
+    def release_device(self, _: gpu_messages.ReleaseDevice) -> Done:
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
         return Done()
@@ -212,8 +212,8 @@ class DeviceJudge(process.Judge):
         )
 
 
-def _finished(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
-    """Return a handler that answers once the device has written: the runner reads at once."""
+def _synchronized(handler: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+    """Wrap a handler: the judge synchronizes before it answers, as the runner reads at once."""
 
     def handle(message: Request[Any]) -> Answer:
         answer = handler(message)

@@ -79,7 +79,7 @@ def misplaced(
 
 
 def give_back(runner: RunnerState, calls: Sequence[int], placement: OutputPlacement) -> None:
-    """Overwrite the outputs of calls that their caller gives back.
+    """Overwrite the outputs of calls that the caller, here the supervisor, holds no longer.
 
     Those that lie in inputs are overwritten by the inputs of another call. A candidate may keep
     what the reference keeps.

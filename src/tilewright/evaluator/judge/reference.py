@@ -88,7 +88,7 @@ class WrittenOutputs:
     """Arguments of a reference whose content after a call is an output."""
 
     with_returned: bool = False
-    """Whether there are such arguments too where it returns tensors."""
+    """Whether overwritten arguments are outputs even if the reference also returns tensors."""
     known: set[int] = field(default_factory=set)
     """Their indices, as far as calls have shown."""
     ignored: set[int] | None = None

@@ -116,8 +116,8 @@ class CaseMeasured(Answer):
     precision: str
 
 
-class Settle(Request[Done], kind="settle"):
-    """Finish all work on the device, and free the memory that is not used: others come next."""
+class ReleaseDevice(Request[Done], kind="release_device"):
+    """Synchronize the device and empty the allocator's cache: another evaluation uses it next."""
 
 
 class MeasureCase(Request[CaseMeasured], kind="measure"):

@@ -67,7 +67,7 @@ def admit(session: EvaluationSession, details: list[str]) -> None:
     if reason is not None:
         details.append(f"repeated alone on the device: {reason}")
         with session.uncounted():
-            end_others(host, session.context.watch)
+            end_all_idle(host, session.context.watch)
     _note_start(session, session.record_conditions("before"))
     key = device_key(host.cores, host.device)
     need = known_need(host.home, key, session.request.problem.digest())
@@ -142,8 +142,8 @@ def _make_room(session: EvaluationSession, need_bytes: int) -> None:
         memory.others_bytes = max(memory.others_bytes - freed, 0)
 
 
-def end_others(host: DeviceHost, watch: Callable[[], None]) -> None:
-    """End all that idles on the device, of this and of every other supervisor; hold the lease.
+def end_all_idle(host: DeviceHost, watch: Callable[[], None]) -> None:
+    """End all idle processes on the device, ours and those of other supervisors; hold the lease.
 
     Raises:
         InfrastructureError: another supervisor does not answer.

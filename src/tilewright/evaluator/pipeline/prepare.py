@@ -1,4 +1,4 @@
-"""Stage prepare: parse, build and precompile candidate and baselines, before the device lease.
+"""Stages build and precompile of candidate and baselines, before the device lease.
 
 The first Triton candidate of a problem compiles when it is called, and its calls show the shapes.
 Later candidates are precompiled here for all of their processes.

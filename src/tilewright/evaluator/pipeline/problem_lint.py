@@ -10,7 +10,7 @@ from tilewright.evaluator.judge_client.client import comparison_rule
 from tilewright.evaluator.judge_client.messages import ComparisonRule
 from tilewright.evaluator.judge_client.problem_messages import LintCase
 from tilewright.evaluator.pipeline.lifecycle import connect_judge
-from tilewright.evaluator.pipeline.memory_admission import end_others
+from tilewright.evaluator.pipeline.memory_admission import end_all_idle
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.forkserver_client import ChildLost
 from tilewright.evaluator.processes.host import DeviceHost
@@ -57,7 +57,7 @@ def _lint(
     with host.lease(lambda text: emit("waiting", {"message": text}), watch):
         try:
             if alone:
-                end_others(host, watch)
+                end_all_idle(host, watch)
             connect_judge(session)
             for case in problem.cases:
                 emit("sample", {"case": case.name, "variation": "degenerate answers"})

@@ -16,7 +16,7 @@ from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES, MemoryAcco
 from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.judge_client.client import JudgeClient
-from tilewright.evaluator.judge_client.gpu_messages import Settle
+from tilewright.evaluator.judge_client.gpu_messages import ReleaseDevice
 from tilewright.evaluator.judge_client.messages import Forget
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.idle import IdleJudge
@@ -95,7 +95,7 @@ class EvaluationSession:
                 yield
                 if shared and self.on_gpu:
                     # The next holder of the device may time something.
-                    self.judge.request(Settle())
+                    self.judge.request(ReleaseDevice())
             except BaseException:
                 # Its work must not go on when the lease has ended.
                 if shared:

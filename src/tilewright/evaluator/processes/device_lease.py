@@ -17,7 +17,7 @@ from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.records.file_lock import try_lock, try_share, unlock
 
 PATIENCE_S = 5.0
-"""Seconds that shared leases may begin before one that waits: as long as a timing takes."""
+"""Seconds after which a lease that waits to be alone blocks new ones: as long as a timing takes."""
 
 
 class DeviceLease:
@@ -28,19 +28,23 @@ class DeviceLease:
         self._files = ExitStack()
         self._device: IO[str]
         self._queue: IO[str]
-        self._first = False
+        self._blocks_new_leases = False
         """Whether no lease may begin before this one."""
         self._held_alone = False
         self._patient_until = time.monotonic() + PATIENCE_S
 
     def try_take(self) -> bool:
         """Take the lease if that is possible now."""
-        if not self._first and not self._shared and time.monotonic() > self._patient_until:
-            self._first = try_lock(self._queue)
-        if not self._first and not try_share(self._queue):
+        if (
+            not self._blocks_new_leases
+            and not self._shared
+            and time.monotonic() > self._patient_until
+        ):
+            self._blocks_new_leases = try_lock(self._queue)
+        if not self._blocks_new_leases and not try_share(self._queue):
             return False
         taken = (try_share if self._shared else try_lock)(self._device)
-        if taken or not self._first:
+        if taken or not self._blocks_new_leases:
             unlock(self._queue)
         if taken and not self._shared:
             self._held_alone = True

@@ -82,7 +82,7 @@ class Runner:
         self.dropped: list[int] = []
         """Those whose outputs the caller gives back after the present call."""
         self.max_held = MIN_HELD
-        """How many calls at most that are."""
+        """The largest number of calls in `held`."""
         self._heap_bytes = 0
         self._choices = random.Random(held_seed)
         self._watch_client = watch

@@ -66,7 +66,8 @@ class GpuRunner(Runner):
     """Seconds of the judge's interval that are no work of the call; measured before a candidate is
     loaded."""
     queue_timeout_s = QUEUE_TIMEOUT_S
-    """The same for this runner; 0 if its times are to include launches."""
+    """Seconds for which this runner may queue a call before the launch gate opens. With 0 the gate
+    opens at once, so that its times include launches."""
     was_early = False
     """Whether the gate opened before the last call was queued whole."""
     _case = ""

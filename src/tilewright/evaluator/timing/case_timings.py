@@ -147,8 +147,9 @@ class CaseTimes:
     untimed_cpu_s: dict[str, list[float]] = field(default_factory=dict)
     """CPU seconds that an implementation used outside each call since its previous one."""
     disturbed: list[float] = field(default_factory=list)
-    """CPU seconds that the candidate used during a call of the first baseline. On a CPU they are
-    over that call's time, on a GPU over the seconds of the request."""
+    """The candidate's CPU time during each call of the first baseline, as a share: on a CPU of
+    that call's time, on a GPU of the request's. The check of interference replaces it by the share
+    by which the candidate slowed the first baseline."""
     wrong: list[str] = field(default_factory=list)
     memory: CandidateMemory = field(default_factory=CandidateMemory)
     varied: dict[str, list[tuple[str, float]]] = field(default_factory=dict)

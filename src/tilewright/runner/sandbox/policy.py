@@ -37,7 +37,7 @@ class Confinement:
     keep_fds: tuple[int, ...]
     """Descriptors that stay open. Descriptors 0 to 2 lead to /dev/null if they are not named."""
     layers: frozenset[str] = field(default=frozenset(ISOLATION_LAYERS))
-    """The required layers."""
+    """The isolation layers that the sandbox tries to activate."""
     devices: tuple[str, ...] = ()
     """Device files (or folders of them) under /dev that it may use, beyond null, zero and so on."""
     skipped_pids: int = 0

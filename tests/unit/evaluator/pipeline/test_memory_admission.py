@@ -389,5 +389,5 @@ def test_memory_of_killed_processes_is_awaited_though_none_is_free_at_first(begu
         "conditions",
         lambda _: Conditions(used_bytes=next(looks), total_bytes=TOTAL),
     )
-    memory_admission.end_others(begun.session.host, lambda: None)
+    memory_admission.end_all_idle(begun.session.host, lambda: None)
     assert len(list(looks)) == 8
