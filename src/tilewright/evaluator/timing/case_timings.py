@@ -147,8 +147,8 @@ class CaseTimes:
     untimed_cpu_s: dict[str, list[float]] = field(default_factory=dict)
     """CPU seconds that an implementation used outside each call since its previous one."""
     disturbed: list[float] = field(default_factory=list)
-    """The candidate's CPU time during each call of the first baseline, as a share: on a CPU of
-    that call's time, on a GPU of the request's. The check of interference replaces it by the share
+    """The candidate's CPU time during each call of the first baseline, as a share of that call.
+    On a GPU it is a share of the request. The check of interference replaces it by the share
     by which the candidate slowed the first baseline."""
     wrong: list[str] = field(default_factory=list)
     memory: CandidateMemory = field(default_factory=CandidateMemory)
