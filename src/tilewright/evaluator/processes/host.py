@@ -114,9 +114,10 @@ class DeviceHost:
         self._children = WeakValueDictionary[int, Child]()
         """The last child of each uid, by its place among the uids."""
         self._forks = 0
-        self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
-        """The first uid of this supervisor's children. The supervisor's process id selects one of
-        sixteen blocks, so supervisors started one after the other rarely share one."""
+        number = int(device.name.partition(":")[2]) + 1 if device.is_gpu else 0
+        self._uids = (os.getpid() + number) % UID_BLOCKS * SLOTS_OF_UIDS
+        """The first uid of the device's children. The supervisor's process id and the device select
+        one of sixteen blocks, so that supervisors started one after the other rarely share one."""
         lease = lease_name(device, self.cores) if device.is_gpu else None
         self.preforked = PreforkPool(self._fork, lease)
         self.ledger = None if lease is None else MemoryLedger(lease)
