@@ -73,6 +73,7 @@ class RunnerRole:
             "mode": "train",
             "init_seed": 5,
             "init": tree,
+            "init_bytes": layout.size,
             "files": [{"path": path, "size": len(data)} for path, data in parts],
             "artifacts": artifacts or {},
             "suppressed": False,

@@ -97,8 +97,7 @@ class GpuCallMemory(CallMemory[Block]):
         _hook_empty_cache(self)
         _hook_tuning(self)
 
-    def private_copy(self) -> Block:
-        size = len(self.inputs)
+    def private_copy(self, size: int) -> Block:
         private = Block.private(size)
         private.elements(torch.uint8, size, 0).copy_(self.inputs.elements(torch.uint8, size, 0))
         return private

@@ -79,8 +79,11 @@ class CallMemory(ABC, Generic[AnyArena]):
         """Map shared memory; return fields of the answer, and descriptors to close after it."""
 
     @abstractmethod
-    def private_copy(self) -> AnyArena:
-        """Return private memory with the arena's values, for a module to keep."""
+    def private_copy(self, size: int) -> AnyArena:
+        """Return private memory with the first `size` bytes of the arena, for a module to keep.
+
+        By the time a baseline starts, the arena has grown to the inputs of several calls.
+        """
 
     def to_device(self, function: Function) -> Function:
         """Return a loaded candidate with its weights where it computes."""
@@ -161,9 +164,9 @@ class HostCallMemory(CallMemory[Any]):
             )
         return {"base": self.input_memory.address}, memory
 
-    def private_copy(self) -> mmap.mmap:
-        private = mmap.mmap(-1, len(self.inputs))
-        private.write(memoryview(self.inputs).cast("B"))
+    def private_copy(self, size: int) -> mmap.mmap:
+        private = mmap.mmap(-1, max(size, 1))
+        private.write(memoryview(self.inputs).cast("B")[:size])
         return private
 
     def known_kernel(self, *_: object) -> tuple[()]:

@@ -110,7 +110,7 @@ class RunnerProcess:
         function = python.entry_of(module, fields["entry"])
         if isinstance(function, type):
             self.channel.send("constructing")
-            init = build(fields["init"], self.memory.private_copy(), 0)
+            init = build(fields["init"], self.memory.private_copy(fields["init_bytes"]), 0)
             torch.manual_seed(fields["init_seed"])
             function = function(**init) if isinstance(init, dict) else function(*init)
             if isinstance(function, torch.nn.Module):

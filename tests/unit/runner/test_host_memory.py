@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import mmap
 import os
 import select
 import sys
@@ -265,3 +266,14 @@ def test_a_runner_without_a_core_of_its_own_sleeps_until_it_is_released():
     host_memory.await_release(page, 7, 20.0)
     assert time.thread_time() - used_s < 0.2
     release.join()
+
+
+def test_a_module_keeps_a_copy_of_its_init_inputs_and_not_of_the_whole_arena():
+    memory = host_memory.HostCallMemory()
+    memory.arena = arena = mmap.mmap(-1, 1 << 20)
+    arena.write(b"kept!" + bytes(100))
+    private = memory.private_copy(5)
+    arena[:5] = b"other"
+
+    assert (len(private), bytes(private)) == (5, b"kept!")
+    assert len(memory.private_copy(0)) == 1

@@ -170,6 +170,7 @@ class RunnerPool:
             "mode": context.request.problem.mode,
             "init_seed": context.seed("init") & 0x7FFFFFFF,
             "init": self.problem.init,
+            "init_bytes": self.problem.init_bytes,
             "files": [{"path": path, "size": len(data)} for path, data in parts],
             "artifacts": libraries,
             "suppressed": False,

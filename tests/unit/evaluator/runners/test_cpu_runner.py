@@ -36,7 +36,8 @@ from tilewright.wire.frames import Channel, Frame, FrameError
 
 LOAD = {
     "loader": "python", "entry": "work", "keywords": [],
-    "mode": "eval", "init_seed": 1, "init": {"t": "tuple", "v": []}, "artifacts": {},
+    "mode": "eval", "init_seed": 1, "init": {"t": "tuple", "v": []}, "init_bytes": 0,
+    "artifacts": {},
     "suppressed": False, "import_paths": [], "threads": 1, "compile": None,
 }  # fmt: skip
 CALL = {
