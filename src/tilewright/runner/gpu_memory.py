@@ -98,6 +98,8 @@ class GpuCallMemory(CallMemory[Block]):
         _hook_tuning(self)
 
     def private_copy(self, size: int) -> Block:
+        # No address stands for an empty block.
+        size = max(size, 1)
         private = Block.private(size)
         private.elements(torch.uint8, size, 0).copy_(self.inputs.elements(torch.uint8, size, 0))
         return private
