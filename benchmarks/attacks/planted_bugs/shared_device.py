@@ -1,10 +1,10 @@
-"""Bugs in the shared use of a device, in the look at a reference's memory, and in its tuning."""
+"""Bugs in the shared use of a device and of its memory, in the look at a reference's memory, and in its tuning."""
 
 from __future__ import annotations
 
 from benchmarks.attacks.planted_bugs.bug import UNIT, planted
 
-BUGS = (
+LEASE_AND_REFERENCE = (
     *planted(
         "evaluator/processes/device_lease.py",
         UNIT + "evaluator/processes/test_device_lease.py",
@@ -57,3 +57,66 @@ BUGS = (
         ),
     ),
 )
+
+MEMORY_OF_A_DEVICE = (
+    *planted(
+        "evaluator/pipeline/memory_admission.py",
+        UNIT + "evaluator/pipeline/test_memory_admission.py",
+        (
+            "a candidate is blamed for memory that others held",
+            "if session.host.shares_memory:",
+            "if session is None:",
+            "test_a_candidate_that_lacks_memory_beside_others_is_repeated_alone",
+        ),
+        (
+            "a candidate may choose the oracle by the memory that it takes",
+            "if not session.judge.ran_out_of_memory or not decided:",
+            "if session.judge.ran_out_of_memory or not decided:",
+            "test_a_candidate_that_takes_the_memory_of_the_oracle_failed",
+        ),
+        (
+            "any failure beside others counts as a lack of device memory",
+            "if not is_out_of_device_memory(outcome) or not session.host.leased:",
+            "if not session.host.leased:",
+            "test_a_candidate_that_lacks_host_memory_ends_nobodys_idle_processes",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/strangers.py",
+        UNIT + "evaluator/pipeline/test_strangers.py",
+        (
+            "memory of siblings is a stranger's",
+            "siblings = sum(host.ledger.others().values()) if host.ledger else 0",
+            "siblings = 0",
+            "test_siblings_are_no_strangers_and_strangers_are_labelled",
+        ),
+        (
+            "the driver's list does not count",
+            "if memory.strangers is not None:",
+            "if memory.strangers is None:",
+            "test_the_drivers_list_tells_strangers_from_siblings_that_hold_more_than_they_say",
+        ),
+    ),
+    *planted(
+        "evaluator/devices/device_processes.py",
+        UNIT + "evaluator/devices/test_device_processes.py",
+        (
+            "children of a supervisor are strangers",
+            "        pid = parent\n    return False",
+            "        return False\n    return False",
+            "test_what_descendants_of_a_supervisor_hold_is_ours",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/host.py",
+        "tests/processes/test_memory_ledger.py",
+        (
+            "a supervisor that waits for the lease keeps its memory",
+            "if self.ledger is not None and not self.leased and self.ledger.release_requested:",
+            "if self.ledger is None:",
+            "test_a_supervisor_that_waits_for_the_lease_releases_to_its_holder",
+        ),
+    ),
+)
+
+BUGS = (*LEASE_AND_REFERENCE, *MEMORY_OF_A_DEVICE)
