@@ -1,4 +1,4 @@
-"""Bugs in the shared use of a device and of its memory, in the look at a reference's memory, and in its tuning."""
+"""Bugs in the shared use of a device and of its memory, and in the look at a reference."""
 
 from __future__ import annotations
 
