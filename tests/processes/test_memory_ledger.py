@@ -17,7 +17,7 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator.client_requests import Served
 from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.pipeline import memory_admission
-from tilewright.evaluator.pipeline.memory_admission import end_others
+from tilewright.evaluator.pipeline.memory_admission import end_all_idle
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.memory_ledger import MemoryLedger
 from tilewright.evaluator.processes.prefork import lease_folder
@@ -177,7 +177,7 @@ def releases_memory(host: DeviceHost, other: subprocess.Popen[str]) -> None:
     assert host.ledger.others() == {name: 5 << 30}
     assert host.shares_memory
     assert os.path.exists(f"/proc/{judge}")
-    end_others(host, lambda: None)
+    end_all_idle(host, lambda: None)
     assert not os.path.exists(f"/proc/{judge}")
     assert host.ledger.others() == {name: 0}
     assert not host.shares_memory
@@ -213,7 +213,7 @@ def test_an_evaluation_that_must_be_alone_has_no_verdict_beside_a_silent_one(
 
     with host.lease(print, lambda: None):
         with pytest.raises(InfrastructureError, match=f"kept theirs .*{silent.pid}"):
-            end_others(host, lambda: None)
+            end_all_idle(host, lambda: None)
         assert host.shares_memory
 
 
