@@ -56,7 +56,11 @@ class ProblemError(TilewrightError):
 
 
 class ProblemOutOfMemory(ProblemError):
-    """The reference, its comparison or a baseline ran out of device memory."""
+    """The reference or its comparison ran out of device memory."""
+
+
+class BaselineOutOfMemory(ProblemOutOfMemory):
+    """A baseline ran out of device memory. It may need more than the reference does."""
 
 
 class CompilationTimeout(ProblemError):

@@ -73,11 +73,13 @@ COMPILED_BY_TRITON = "compiled by triton"
 """Name of the build artifact that holds Triton's cache, as the compile process left it."""
 
 
-OUT_OF_MEMORY_TEXTS = (
-    *("can't allocate", "CUDA error: out of memory", "Triton Error [CUDA]: out of memory"),
-    "_STATUS_ALLOC_FAILED",
+DEVICE_MEMORY_TEXTS = (
+    *("CUDA error: out of memory", "Triton Error [CUDA]: out of memory", "_STATUS_ALLOC_FAILED"),
 )
-"""Parts of messages of errors of memory for which torch, Triton and libraries have no code."""
+"""Parts of messages of errors of device memory for which torch, Triton and libraries have no
+code."""
+HOST_MEMORY_TEXT = "can't allocate"
+"""The same for memory of the host, which torch allocates for tensors on a CPU."""
 PRELOAD = "TILEWRIGHT_PRELOAD"
 """Variable with modules that the forkserver imports once for all its children."""
 

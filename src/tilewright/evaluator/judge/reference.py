@@ -25,7 +25,7 @@ from tilewright.evaluator.judge.output_placement import OutputPlacement, memorie
 from tilewright.evaluator.judge.problem_modes import NO_MODES, ProblemModes
 from tilewright.evaluator.judge.random_seeds import seed_generators
 from tilewright.wire.frames import Fields
-from tilewright.wire.names import NUMBERS, OUT_OF_MEMORY_TEXTS
+from tilewright.wire.names import DEVICE_MEMORY_TEXTS, NUMBERS
 from tilewright.wire.sync_page import MAX_OUTPUTS
 
 CUDA_OUT_OF_MEMORY: Final = 2
@@ -63,7 +63,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     # Libraries of CUDA say so in the text of a RuntimeError alone.
     texts = str(error) if isinstance(error, RuntimeError) else ""
     return isinstance(error, torch.OutOfMemoryError) or any(
-        text in texts for text in OUT_OF_MEMORY_TEXTS
+        text in texts for text in DEVICE_MEMORY_TEXTS
     )
 
 

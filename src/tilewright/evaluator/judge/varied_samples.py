@@ -38,7 +38,7 @@ def make_varied_sample(
     double: bool,
 ) -> InputSample:
     """Sample inputs with a variation, or with a weaker form of it that the reference can judge."""
-    # What the check of the problem lacked is none of this sample's.
+    # The check of the problem may have run out of memory, which says nothing of this sample.
     take_out_of_memory(reference)
     names = WEAKER.get(variation, (variation,))
     sample = inputs.make_sample(reference, params, names[0], seed, forward_seed, double=double)

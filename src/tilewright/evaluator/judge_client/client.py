@@ -228,11 +228,11 @@ class JudgeClient:
                 f"the judge answered {kind!r} with other fields: {error}"
             ) from error
         if isinstance(answer, messages.SampleLayout | messages.CallAnswer):
-            self._note_lack(lacked=answer.ran_out_of_memory)
+            self._note_out_of_memory(happened=answer.ran_out_of_memory)
 
-    def _note_lack(self, *, lacked: bool) -> None:
-        self.ran_out_of_memory |= lacked
-        if lacked and self.context.host.shares_memory:
+    def _note_out_of_memory(self, *, happened: bool) -> None:
+        self.ran_out_of_memory |= happened
+        if happened and self.context.host.shares_memory:
             # With more memory the float64 oracle would decide, and maybe otherwise.
             raise DeviceCrowded("the judge lacked memory of the device for the float64 oracle")
 

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable
 
-from tilewright.errors import InfrastructureError
+from tilewright.errors import BaselineOutOfMemory, InfrastructureError, ProblemOutOfMemory
 from tilewright.evaluator.devices.device_memory import (
     CONTEXT_BYTES,
     choose_holders,
@@ -223,14 +223,18 @@ def unjudged_by_other_programs(session: EvaluationSession, message: str) -> Unju
     return Unjudged(reason=UnjudgedReason.DEVICE_SHARED, message=f"{text}: {message[:200]}")
 
 
-def outcome_of_shortage(session: EvaluationSession, message: str) -> Outcome | None:
+def outcome_of_shortage(
+    session: EvaluationSession, error: ProblemOutOfMemory
+) -> Unjudged | Failed | None:
     """Return how an evaluation ends whose judge or baseline ran out of device memory.
 
-    `None`: the problem needs more than the device has, or the candidate has not started. If the
-    need of judge and runners fits the device, the candidate has taken the memory.
+    `None`: the problem or the baseline needs more than the device has, or the candidate has not
+    started. If the need of judge and runners fits the device, the candidate has taken the memory
+    that the judge lacks. The need of a baseline is not known, so it blames no candidate.
     """
-    memory = session.memory
-    if unjudged := unjudged_by_other_programs(session, message):
+    memory, message = session.memory, str(error)
+    unjudged = unjudged_by_other_programs(session, message)
+    if unjudged is not None or isinstance(error, BaselineOutOfMemory):
         return unjudged
     total = memory.before.total_bytes if memory.before else None
     fits = total is not None and 0 < memory.estimated_bytes <= total
@@ -255,5 +259,5 @@ def attribute_weak_oracle(session: EvaluationSession, outcome: Outcome) -> Outco
     decided = isinstance(outcome, Correct | Incorrect)
     if not session.judge.ran_out_of_memory or not decided:
         return outcome
-    text = "the judge ran out of device memory for its float64 oracle"
-    return outcome_of_shortage(session, text) or outcome
+    error = ProblemOutOfMemory("the judge ran out of device memory for its float64 oracle")
+    return outcome_of_shortage(session, error) or outcome

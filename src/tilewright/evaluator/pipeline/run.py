@@ -136,7 +136,7 @@ def _run_stages(session: EvaluationSession) -> Outcome:
     except EvaluationEnded as ended:
         return explained(session, attribute_out_of_memory(session, ended.outcome))
     except ProblemOutOfMemory as error:
-        if outcome := outcome_of_shortage(session, str(error)):
+        if outcome := outcome_of_shortage(session, error):
             return outcome
         raise
     return Correct()

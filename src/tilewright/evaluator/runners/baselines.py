@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tilewright.errors import (
+    BaselineOutOfMemory,
     InfrastructureError,
     ProblemError,
-    ProblemOutOfMemory,
     TilewrightError,
 )
 from tilewright.evaluator.context import EvaluationContext
@@ -80,4 +80,4 @@ def baseline_failed(
         return DeviceCrowded(message)
     if ended.repeatable:
         return InfrastructureError(message)
-    return (ProblemOutOfMemory if lacked else ProblemError)(message)
+    return (BaselineOutOfMemory if lacked else ProblemError)(message)

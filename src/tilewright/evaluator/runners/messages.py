@@ -18,7 +18,7 @@ from tilewright.records import Failed, Outcome, Unjudged
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 from tilewright.scoring.report_text import engineering
 from tilewright.wire.frames import Fields, Frame, FrameError
-from tilewright.wire.names import OUT_OF_MEMORY_TEXTS
+from tilewright.wire.names import DEVICE_MEMORY_TEXTS, HOST_MEMORY_TEXT
 
 NAMES_BYTES = 512 << 10
 HIDDEN_MODULE = (
@@ -26,6 +26,7 @@ HIDDEN_MODULE = (
 )
 """Text that a failure adds if a folder that the sandbox does not show has the module."""
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
+MEMORY_TEXTS = (*DEVICE_MEMORY_TEXTS, HOST_MEMORY_TEXT)
 _ALLOCATION = re.compile(r"you tried to allocate (\d{1,30}) bytes")
 """The text of torch about an allocation on a CPU that failed."""
 WEIGHT_DTYPES = (
@@ -213,7 +214,7 @@ def read_weights(body: bytes) -> bytes:
 def failure_of(report: ErrorReport, stage: Stage) -> Failed:
     """Return the failure of a candidate whose runner reported an exception."""
     reason = FailureReason.EXCEPTION
-    if report.type in MEMORY_TYPES or any(text in report.message for text in OUT_OF_MEMORY_TEXTS):
+    if report.type in MEMORY_TYPES or any(text in report.message for text in MEMORY_TEXTS):
         reason = FailureReason.OUT_OF_MEMORY
     elif report.type in ("SystemExit", "KeyboardInterrupt"):
         reason = FailureReason.UNEXPECTED_EXIT

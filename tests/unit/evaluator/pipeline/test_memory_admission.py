@@ -14,7 +14,12 @@ import pytest
 
 from tests.in_process_evaluator import ROOT, a_request
 from tests.shared_device import GIB, HONEST, PROBLEM, TOTAL, WORK
-from tilewright.errors import InfrastructureError, ProblemError, ProblemOutOfMemory
+from tilewright.errors import (
+    BaselineOutOfMemory,
+    InfrastructureError,
+    ProblemError,
+    ProblemOutOfMemory,
+)
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.device_memory import CONTEXT_BYTES, known_need, record_need
 from tilewright.evaluator.devices.nvml import Conditions
@@ -30,6 +35,7 @@ from tilewright.evaluator.pipeline.memory_admission import (
     estimated_need,
     has_room,
     note_use,
+    outcome_of_shortage,
     unjudged_by_other_programs,
 )
 from tilewright.evaluator.processes.idle import IdleJudge, RunnerCache
@@ -131,7 +137,7 @@ def test_a_baseline_that_lacks_memory_beside_others_is_not_blamed(evaluator, sha
         )
         for reason in (FailureReason.OUT_OF_MEMORY, FailureReason.TIMEOUT)
     )
-    assert isinstance(baseline_failed(context, "eager", lacked), ProblemOutOfMemory)
+    assert isinstance(baseline_failed(context, "eager", lacked), BaselineOutOfMemory)
     shared()
     assert isinstance(baseline_failed(context, "eager", lacked), DeviceCrowded)
     assert isinstance(baseline_failed(context, "eager", other), ProblemError)
@@ -339,6 +345,19 @@ def test_a_candidate_that_takes_the_memory_of_the_oracle_failed(
     assert attribute_weak_oracle(begun.session, Correct()).verdict == verdict
     crashed = Failed(stage="correctness", reason="crash", message="killed")
     assert attribute_weak_oracle(begun.session, crashed) is crashed
+
+
+@pytest.mark.parametrize(("strangers", "verdict"), [(0, None), (60, "unjudged")])
+def test_a_baseline_that_needs_more_than_the_reference_blames_no_candidate(
+    begun, strangers, verdict
+):
+    begun.strangers = strangers * GIB
+    admit(begun.session, [])
+    begun.session.memory.estimated_bytes = 40 * GIB
+    with begun.session.stage(Stage.LOAD):
+        pass
+    found = outcome_of_shortage(begun.session, BaselineOutOfMemory("baseline 'max-autotune'"))
+    assert (found and found.verdict) == verdict
 
 
 def test_the_use_of_an_evaluation_becomes_the_need_of_its_problem(begun):
