@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.bars import Bar, home
@@ -39,6 +40,17 @@ sys.stdin.read()
 """
 
 
+CORRECT, LATE = "correct", "no time was left"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How an evaluation ended: its verdict with the reason, or the class of an error."""
+
+    end: str
+    report: EvalReport | None = None
+
+
 def run(path: Path, budget_s: float, out: Path) -> list[Bar]:
     """Evaluate the ten references against themselves, and those that fail once more alone."""
     stop = time.monotonic() + budget_s
@@ -48,34 +60,35 @@ def run(path: Path, budget_s: float, out: Path) -> list[Bar]:
         with LocalExecutor(home(), WORKERS) as local, ThreadPoolExecutor(WORKERS) as pool:
             work = [pool.submit(_judged, local, name, codes[name], stop) for name in LARGEST]
             found = dict(zip(LARGEST, (item.result() for item in work), strict=True))
-        alone: dict[str, EvalReport | None] = {}
-        for name, report in found.items():
-            if report is not None and report.verdict != "correct":
+        alone = dict[str, Seen]()
+        for name, seen in found.items():
+            if seen.end != CORRECT:
                 with LocalExecutor(home(), 1) as local:
                     alone[name] = _judged(local, name, codes[name], stop)
-    rows = [row(name, report) for name, report in found.items() if report is not None]
-    rows += [row(f"{name} alone", report) for name, report in alone.items() if report is not None]
+    named = [*found.items(), *((f"{name} alone", seen) for name, seen in alone.items())]
+    rows = [row(name, seen.report) for name, seen in named if seen.report is not None]
     (out / "gpu_large_references.json").write_text(json.dumps(rows), encoding="utf-8")
     return [_bar(found, alone)]
 
 
-def _judged(local: LocalExecutor, name: str, code: str, stop: float) -> EvalReport | None:
-    """Return the report of a reference against itself, or nothing where no time is left."""
+def _judged(local: LocalExecutor, name: str, code: str, stop: float) -> Seen:
+    """Evaluate a reference against itself, if time is left."""
     if time.monotonic() > stop:
-        return None
+        return Seen(LATE)
     began = time.monotonic()
     text = f"{code}\n\nModelNew = Model\n"
     try:
         report = local.evaluate(request(code, text, name, entry="ModelNew"))
     except TilewrightError as error:
         print(f"{name}: {error}"[:400], flush=True)
-        return None
+        return Seen(type(error).__name__)
     labels = ", ".join(label.name for label in report.labels)
     seconds = f"{time.monotonic() - began:.1f} s"
     oracles = ", ".join(sorted({case.oracle for case in report.cases}))
     text = f"{name}: {report.verdict} {report.outcome} {labels} {oracles} {seconds}"
     print(text[:600], flush=True)
-    return report
+    reason = getattr(report.outcome, "reason", None)
+    return Seen(report.verdict if reason is None else f"{report.verdict}: {reason}", report)
 
 
 @contextmanager
@@ -100,17 +113,9 @@ def _memory_held() -> Iterator[None]:
         holder.kill()
 
 
-def _bar(found: dict[str, EvalReport | None], alone: dict[str, EvalReport | None]) -> Bar:
-    correct = [name for name, report in found.items() if report and report.verdict == "correct"]
-    same = []
-    for name, again in alone.items():
-        first = found[name]
-        if first and again and _reason(again) == _reason(first):
-            same.append(name)
-    seen = f"{len(correct)} correct, {len(same)} with a reason that is true alone"
-    held = len(correct) + len(same) == len(LARGEST)
-    return Bar("large references on 80 GiB, three workers", f"{len(LARGEST)}", seen, held)
-
-
-def _reason(report: EvalReport) -> tuple[str, object]:
-    return report.verdict, getattr(report.outcome, "reason", None)
+def _bar(found: dict[str, Seen], alone: dict[str, Seen]) -> Bar:
+    correct = sum(seen.end == CORRECT for seen in found.values())
+    same = sum(LATE != seen.end == found[name].end for name, seen in alone.items())
+    text = f"{correct} correct, {same} with a reason that is true alone"
+    held = correct + same == len(LARGEST)
+    return Bar("large references on 80 GiB, three workers", f"{len(LARGEST)}", text, held)
