@@ -60,7 +60,7 @@ LEASE_AND_REFERENCE = (
 
 MEMORY_OF_A_DEVICE = (
     *planted(
-        "evaluator/pipeline/memory_admission.py",
+        "evaluator/pipeline/memory_attribution.py",
         UNIT + "evaluator/pipeline/test_memory_admission.py",
         (
             "a candidate is blamed for memory that others held",
@@ -69,16 +69,20 @@ MEMORY_OF_A_DEVICE = (
             "test_a_candidate_that_lacks_memory_beside_others_is_repeated_alone",
         ),
         (
-            "a candidate may choose the oracle by the memory that it takes",
-            "if not session.judge.ran_out_of_memory or not decided:",
-            "if session.judge.ran_out_of_memory or not decided:",
-            "test_a_candidate_that_takes_the_memory_of_the_oracle_failed",
-        ),
-        (
             "any failure beside others counts as a lack of device memory",
             "if not is_out_of_device_memory(outcome) or not session.host.leased:",
             "if not session.host.leased:",
             "test_a_candidate_that_lacks_host_memory_ends_nobodys_idle_processes",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/memory_attribution.py",
+        UNIT + "evaluator/pipeline/test_memory_attribution.py",
+        (
+            "a candidate may choose the oracle by the memory that it takes",
+            "if not session.judge.ran_out_of_memory or not decided:",
+            "if session.judge.ran_out_of_memory or not decided:",
+            "test_a_candidate_that_takes_the_memory_of_the_oracle_failed",
         ),
     ),
     *planted(

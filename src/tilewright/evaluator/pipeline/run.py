@@ -18,7 +18,7 @@ from tilewright.evaluator.pipeline.lifecycle import (
     shut_down,
     start_judge,
 )
-from tilewright.evaluator.pipeline.memory_admission import (
+from tilewright.evaluator.pipeline.memory_attribution import (
     attribute_out_of_memory,
     attribute_weak_oracle,
     outcome_of_shortage,
